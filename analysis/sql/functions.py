@@ -9,19 +9,17 @@ and `since_start` and `during` raise an error.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.capture.pcap.streams import format_address
 from analysis.errors import AnalysisError
 from experiments.records.run_record import RunRecord
 
 Array: TypeAlias = "pa.Array | pa.ChunkedArray"
-
-_64_BITS: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def ip(hi: Array, lo: Array) -> pa.Array:
     lows, low_places = np.unique(_integers(lo), return_inverse=True)
     pairs, places = np.unique(high_places * len(lows) + low_places, return_inverse=True)
     halves = [(int(highs[pair // len(lows)]), int(lows[pair % len(lows)])) for pair in pairs]
-    names = pa.array([_address(high, low) for high, low in halves], pa.string())
+    names = pa.array([format_address(high, low) for high, low in halves], pa.string())
     return names.take(pa.array(places, mask=~(_known(hi) & _known(lo))))
 
 
@@ -117,9 +115,3 @@ def _integers(array: Array) -> Any:
 
 def _known(array: Array) -> Any:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def _address(hi: int, lo: int) -> str:
-    if hi == 0 and 0 <= lo < 1 << 32:
-        return str(IPv4Address(lo))
-    return str(IPv6Address((hi & _64_BITS) << 64 | (lo & _64_BITS)))

@@ -255,9 +255,9 @@ def _name(capture: HostCapture, direction: Direction) -> dict[str, pa.Scalar]:
 
 
 def format_address(high: int, low: int) -> str:
-    """Format an address from its two columns in PACKETS. Values below 2^32 are IPv4 addresses."""
+    """Format an address from its two columns in PACKETS. Values below 2^32 are IPv4 addresses, except ::1."""
     value = (high & 0xFFFF_FFFF_FFFF_FFFF) << 64 | low & 0xFFFF_FFFF_FFFF_FFFF
-    return str(IPv4Address(value) if value < 1 << 32 else IPv6Address(value))
+    return str(IPv4Address(value) if value < 1 << 32 and value != 1 else IPv6Address(value))
 
 
 def _gaps(part: SettledRange, names: dict[str, pa.Scalar]) -> pa.RecordBatch:

@@ -35,6 +35,11 @@ class PacketQuery:
     at: str | None = None
     limit: int | None = None
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The hosts as the tables write addresses."""
+        return tuple(str(ip_address(host)) for host in self.hosts)
+
 
 def check(query: PacketQuery, case: CapturesCase) -> None:
     """Raise InputError for an unknown address, type or capture, or for a question that needs several taps."""
@@ -60,7 +65,7 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     between = bool(case.tables.compared.crossings) and query.at is None
     limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
     with duckdb_questions([case]) as engine:
-        ends = " AND ".join(filter(None, (_among("src", "dst", map(engine.literal, query.hosts)),
+        ends = " AND ".join(filter(None, (_among("src", "dst", map(engine.literal, query.addresses)),
                                           _among("sport", "dport", map(str, query.ports)))))  # fmt: skip
         conditions = [ends] if ends else []
         if between:
@@ -95,7 +100,7 @@ def messages(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     system = None if decoding.protocol else decoding.system
     with duckdb_questions([case]) as engine:
         conditions = [
-            _among("src", "dst", map(engine.literal, query.hosts)),
+            _among("src", "dst", map(engine.literal, query.addresses)),
             _among("sport", "dport", map(str, query.ports)),
             f"type IN ({', '.join(map(engine.literal, query.types))})" if query.types else "",
             "" if query.at is None else f"capture = {engine.literal(query.at)}",

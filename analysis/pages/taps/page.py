@@ -28,6 +28,8 @@ ROWS_MAX: Final = 100
 """Rows of each table; the others are counted."""
 MOMENTS_MAX: Final = 6
 """Silences with a picture: the longest, one for each time."""
+NAMED_MAX: Final = 8
+"""More captures are not named one by one on the first screen."""
 STORM: Final = 10
 """Retransmissions of a connection from which it is listed."""
 Row = dict[str, Any]
@@ -61,9 +63,10 @@ def write_page(asked: TapQuestions, path: Path) -> None:
         for silence in shown[:MOMENTS_MAX]
         if (made := moment(asked, silence, _command(asked, silence))) is not None
     ]
+    names = [tap.name for tap in taps.taps]
     damaged = [(tap.name, tap.index.problem) for tap in taps.taps if tap.index.problem]
     content = environment(FOLDER).get_template(TEMPLATE).render(
-        name=", ".join(tap.name for tap in taps.taps),
+        name=", ".join(names) if len(names) <= NAMED_MAX else f"{len(names)} captures",
         begun=time_zero(taps.zero_ns),
         facts=_facts(asked),
         charts=[chart for chart in charts if chart.series],
@@ -107,11 +110,13 @@ def _silence_text(silence: Row, zero_ns: int) -> str:
 
 def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
     """Return the first answers: what there is, and what went wrong."""
+    compared = asked.case.tables.compared
+    named = "capture" if len(compared.taps.taps) <= NAMED_MAX else "'all captures'"
     of = asked.ask(
-        """SELECT capture, count(*) AS n, count(*) FILTER (closed_how = 'RST') AS resets,
+        f"""SELECT {named} AS capture, count(*) AS n, count(*) FILTER (closed_how = 'RST') AS resets,
         count(*) FILTER (opened AND NOT answered) AS unanswered,
         sum(retransmissions_to_server + retransmissions_to_client) AS again
-        FROM connections GROUP BY capture ORDER BY capture"""
+        FROM connections GROUP BY ALL ORDER BY ALL"""  # noqa: S608
     )
     [silent] = asked.ask(
         """SELECT count(*) AS n, count(*) FILTER (tries > 0) AS tried,
@@ -128,7 +133,6 @@ def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
         for row in of
     ]
     facts.append(("Silences", f"{stalls}; {silent['n'] - silent['tried']:,} without"))
-    compared = asked.case.tables.compared
     if len(compared.taps.taps) > 1 and not compared.crossings:
         facts.append(("Paths", f"no two captures have {MATCHED_MIN} packets in common"))
     for crossing in compared.crossings:

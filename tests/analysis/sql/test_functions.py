@@ -16,10 +16,10 @@ def called(name: str, *arguments: pa.Array, spans=(SECOND, FIRST)) -> list:
 
 
 def test_addresses_are_text():
-    hi = [0, 0x2001_0DB8_0000_0000, 0, -(1 << 63), None]
-    lo = [0x0A02_0003, 1, 1 << 40, -1, 7]
+    hi = [0, 0x2001_0DB8_0000_0000, 0, -(1 << 63), None, 0]
+    lo = [0x0A02_0003, 1, 1 << 40, -1, 7, 1]
     found = ip(pa.array(hi, pa.int64()), pa.chunked_array([pa.array(lo, pa.int64())])).to_pylist()
-    assert found == ["10.2.0.3", "2001:db8::1", "::100:0:0", "8000::ffff:ffff:ffff:ffff", None]
+    assert found == ["10.2.0.3", "2001:db8::1", "::100:0:0", "8000::ffff:ffff:ffff:ffff", None, "::1"]
 
 
 def test_no_rows_have_no_addresses():

@@ -44,3 +44,11 @@ def test_captures_without_silences_say_so(sites, tmp_path):
     path = tmp_path / "page.html"
     assert main.run(["captures", str(sites[0]), "--to", "1.9", "--silence", "2", "-o", str(path)]) == 0
     assert "No connection was without progress for 2 s or longer" in path.read_text()
+
+
+def test_many_captures_are_counted_together(sites, tmp_path):
+    for number in range(9):
+        (tmp_path / f"{number}.pcap").symlink_to(sites[0])
+    page = written(tmp_path / "page.html", tmp_path)
+    assert "<h1>9 captures</h1>" in page
+    assert re.search(r"<dt>Connections at all captures</dt><dd>18;", page)

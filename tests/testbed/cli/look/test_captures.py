@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.inspect.packets.captured import PacketQuery
 from testbed.cli import main
 from testbed.cli.named_run import is_captures
 from tests.analysis.inspect.packets.small_run import around_the_cut
@@ -50,6 +51,10 @@ def test_packets_of_one_tap_are_chosen_by_address_port_and_type(sites, capsys):
     assert main.run([*words, "--type", "rst"]) == 0
     [row] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (row["src"], row["sport"], row["type"]) == ("10.2.0.2", REFUSED, "RST")
+
+
+def test_a_host_is_found_however_its_address_is_written():
+    assert PacketQuery(hosts=("2001:DB8:0::1", "0::1")).addresses == ("2001:db8::1", "::1")
 
 
 def test_a_limit_stops_and_says_so(sites, capsys):
