@@ -30,6 +30,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
@@ -126,6 +127,7 @@ def is_not_keyboard_interrupt(record: logging.LogRecord) -> bool:
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # If Java ends with the same Ctrl-C, Py4J's errors are raised here or do not matter.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # logs what it also raises
     logging.getLogger().addFilter(is_not_keyboard_interrupt)
     # PySpark 4.3 warns that it was not tested with pandas 3; the parts used here are covered by our tests.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

@@ -15,7 +15,7 @@ from analysis.jobs.work import R, Task, results_in_task_order, run_task_batch, t
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """Matches the last line of a traceback in Python."""
 OF_PYSPARK = re.compile(r"pyspark\.errors\.[\w.]+: ")
-FAILURE = re.compile(r"most recent failure: (.*)")
+FAILURE = re.compile(r"(?:most recent failure: |Caused by: org\.apache\.spark\.\w+: (?=\[))(.*)")
 
 
 @dataclass(frozen=True, slots=True)

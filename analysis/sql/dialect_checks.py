@@ -147,6 +147,12 @@ def check_grammar(tree: exp.Expr) -> None:
                     refuse(limit, "takes any rows: put ORDER BY ALL before it")
             case exp.Join() if node.args.get("method"):
                 refuse(node, f"{node.args['method']} JOIN is not in the dialect: write JOIN ... USING or ON")
+            case exp.Join() if node.side == "RIGHT" and node.kind in ("ANTI", "SEMI"):
+                refuse(node, f"is not in the dialect: write LEFT {node.kind} JOIN")
+            case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() if isinstance(
+                node.this, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
+            ):
+                refuse(node, "compares a comparison: write parentheses around it, or AND")
             case exp.Distinct() if node.args.get("on"):
                 refuse(node, "DISTINCT ON takes any rows: write QUALIFY row_number() OVER (...) = 1")
             case exp.Group() if exp.Tuple() in node.expressions:

@@ -126,4 +126,4 @@ def _line(message: str) -> str:
     text = re.sub(
         r"(?s)^Conversion Error: Could not convert string '(line \d+: `.*|`.*)' to INT32$", r"\1", text
     )
-    return " ".join(text.split())
+    return " ".join(text.split()).partition(' Use "SET ')[0]

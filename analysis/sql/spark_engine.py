@@ -82,7 +82,8 @@ class SparkEngine:
         try:
             table = self._session.sql(question.spark).toArrow()
         except (PySparkException, Py4JError) as error:
-            raise AnalysisError(cause(error)) from error
+            said = cause(error).removeprefix(f"{AnalysisError.__module__}.{AnalysisError.__name__}: ")
+            raise AnalysisError(said) from error
         return QueryResult(table.schema, iter(table.to_batches()))
 
 

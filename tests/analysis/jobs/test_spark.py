@@ -25,6 +25,10 @@ from analysis.jobs.spark import cause
         ),
         ("it just\nfailed", "it just"),
         (
+            "while calling o1.x\n: y\nCaused by: org.apache.spark.SparkRuntimeException: [TOO_MANY] rows\n",
+            "[TOO_MANY] rows",
+        ),
+        (
             "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'.\n== SQL ==",
             "[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'.",
         ),

@@ -58,6 +58,8 @@ ENGINES_DIFFER = {
     "SELECT h.* FROM (SELECT explode(hops) AS h FROM messages)": "name the parts",
     "SELECT sum(lost) OVER (ORDER BY client RANGE 1 PRECEDING) FROM deliveries": "ROWS",
     "SELECT 1 FROM deliveries WHERE client RLIKE 'a*+'": "differently",
+    "SELECT 1 FROM deliveries WHERE 0 < lost < 9": "compares a comparison",
+    "SELECT 1 FROM hosts h RIGHT ANTI JOIN runs r USING (run)": "write LEFT ANTI JOIN",
     "SELECT direction FROM throughput JOIN links ON link = name": "write throughput.direction",
     "SELECT client FROM deliveries WHERE client = 'x": "does not end",
     "SELECT rank() OVER (ORDER BY 1 / (lost - lost)) FROM deliveries": "`1 / (lost - lost)` divides",
@@ -152,6 +154,15 @@ def test_both_engines_compute_expressions_that_are_drawn_by_chance(ask, ask_spar
     assert kinds(here) == kinds(there)
     for number, expression in enumerate(expressions):
         assert column(here, number) == column(there, number), expression
+
+
+@pytest.mark.spark
+def test_spark_says_in_one_line_what_failed(ask_spark, capfd):
+    with pytest.raises(AnalysisError, match=r"^\[ARITHMETIC_OVERFLOW\]"):
+        ask_spark("SELECT sum(t_ns * 4) FROM packets")
+    with pytest.raises(AnalysisError, match=r"^\[SCALAR_SUBQUERY_TOO_MANY_ROWS\]"):
+        ask_spark("SELECT (SELECT client FROM deliveries)")
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
 
 
 def test_the_page_names_every_function_and_every_refused_one():
