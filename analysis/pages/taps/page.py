@@ -5,6 +5,7 @@ It has no verdicts, since nothing says what was meant to happen.
 
 import base64
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ ROWS_MAX: Final = 100
 MOMENTS_MAX: Final = 6
 """Silences with a picture: the longest, one for each time."""
 NAMED_MAX: Final = 8
-"""More captures are not named one by one on the first screen."""
+"""More captures are not named one by one in charts and on the first screen, but counted together."""
+ALL: Final = "all captures"
 STORM: Final = 10
 """Retransmissions of a connection from which it is listed."""
 Row = dict[str, Any]
@@ -111,7 +113,7 @@ def _silence_text(silence: Row, zero_ns: int) -> str:
 def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
     """Return the first answers: what there is, and what went wrong."""
     compared = asked.case.tables.compared
-    named = "capture" if len(compared.taps.taps) <= NAMED_MAX else "'all captures'"
+    named = "capture" if len(compared.taps.taps) <= NAMED_MAX else f"'{ALL}'"
     of = asked.ask(
         f"""SELECT {named} AS capture, count(*) AS n, count(*) FILTER (closed_how = 'RST') AS resets,
         count(*) FILTER (opened AND NOT answered) AS unanswered,
@@ -183,19 +185,20 @@ def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
     taps = asked.case.tables.compared.taps
     duration_ns = taps.end_ns - taps.zero_ns
     width_s = bin_ms(duration_ns) / 1000
+    chosen = {tap.name: f"AND name = {asked.engine.literal(tap.name)}" for tap in taps.taps}
+    if len(chosen) > NAMED_MAX:
+        chosen = {ALL: ""}
     series = []
-    for place, tap in enumerate(taps.taps):
+    for place, (name, condition) in enumerate(chosen.items()):
         rows = asked.ask(
-            f"""SELECT start_s, bytes_per_s * 8 / 1e6 AS rate FROM throughput WHERE scope = 'capture'
-            AND name = {asked.engine.literal(tap.name)}"""  # noqa: S608
+            f"""SELECT start_s, sum(bytes_per_s) * 8 / 1e6 AS rate FROM throughput
+            WHERE scope = 'capture' {condition} GROUP BY start_s"""  # noqa: S608
         )
         rates = {round(row["start_s"] / width_s): row["rate"] for row in rows}
         bins = range(int(duration_ns / 1e9 / width_s) + 1)
         x = [round(each * width_s, 6) for each in bins]
         series.append(
-            ChartSeries(
-                tap.name, colour_of(place), x, [rates.get(each, 0.0) for each in bins], label=tap.name
-            )
+            ChartSeries(name, colour_of(place), x, [rates.get(each, 0.0) for each in bins], label=name)
         )
     return Chart(
         "throughput",
@@ -210,6 +213,8 @@ def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
 
 def _retransmissions(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
     zero_ns, counts = asked.case.zero_ns, asked.case.retransmissions
+    if len(counts) > NAMED_MAX:
+        counts = {ALL: sum(counts.values(), Counter())}
     begun_s = zero_ns // 10**9
     lasted = (asked.case.tables.compared.taps.end_ns - zero_ns) // 10**9 + 1
     step = -(-lasted // 3000)

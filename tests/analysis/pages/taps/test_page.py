@@ -52,3 +52,5 @@ def test_many_captures_are_counted_together(sites, tmp_path):
     page = written(tmp_path / "page.html", tmp_path)
     assert "<h1>9 captures</h1>" in page
     assert re.search(r"<dt>Connections at all captures</dt><dd>18;", page)
+    assert '"label":"all captures"' in page
+    assert '"label":"0"' not in page
