@@ -73,7 +73,9 @@ _SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst")
 
 
 def _are_captures_at(url: str) -> bool:
-    """Return whether a URL means captures: by its ending, a pattern, or a folder without run.json."""
+    """Return whether a URL means captures: its ending, a pattern, or a folder of captures, not a run."""
+    from pyarrow.fs import FileSelector
+
     from experiments.archives.stores import store_and_path, url_name
 
     if url_name(url).endswith(PACKED):
@@ -82,10 +84,11 @@ def _are_captures_at(url: str) -> bool:
         return True
     try:
         store, path = store_and_path(url)
-        found = store.get_file_info([f"{path.rstrip('/')}/run.json", path.rstrip("/")])
+        found = store.get_file_info(FileSelector(path.rstrip("/"), allow_not_found=True))
     except (OSError, ValueError, NotImplementedError):
         return False  # reported when the run is looked for
-    return not found[0].is_file and found[1].type.name != "NotFound"
+    names = [each.base_name for each in found]
+    return "run.json" not in names and any(name.endswith(CAPTURE_ENDINGS) for name in names)
 
 
 def named_cases(names: "Sequence[str]", runs: Path = RUNS) -> "tuple[list[str], list[str]]":
