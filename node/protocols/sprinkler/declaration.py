@@ -1,6 +1,7 @@
 """Declaration of Sprinkler: roles, contract, and references to its code."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
@@ -18,6 +19,22 @@ def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
     return (ReplyTimeout("connect_timeout_us", parameters["connect_timeout_us"]),)
 
 
+EXACTLY_ONCE = Contract(
+    published="acknowledged",
+    audience="all",
+    since="beginning",
+    order="stream",
+    delivery="exactly-once",
+    survives=None,
+)
+
+
+def promise(parameters: Mapping[str, Any]) -> Contract:
+    """Return the contract of Sprinkler with these parameters: streams may stall under the printed rule."""
+    is_paper = SprinklerParameters(**parameters).subscription_rule == "paper"
+    return replace(EXACTLY_ONCE, delivery="at-most-once") if is_paper else EXACTLY_ONCE
+
+
 SYSTEM = System(
     declared=Declared(
         name="sprinkler",
@@ -27,14 +44,7 @@ SYSTEM = System(
             "client": (Trait.SUBSCRIBER, Trait.TRANSIENT),
             "configuration": (Trait.COORDINATOR,),
         },
-        contract=Contract(
-            published="acknowledged",
-            audience="all",
-            since="beginning",
-            order="stream",
-            delivery="exactly-once",
-            survives=None,
-        ),
+        contract=EXACTLY_ONCE,
         streams_max=64,
     ),
     parameters=SprinklerParameters,
@@ -49,6 +59,7 @@ SYSTEM = System(
     roles_problem=roles_problem,
     is_durable=is_durable,
     event_limit_bytes=lambda parameters: int(parameters["batch_limit_bytes"]),
+    promise=promise,
     promise_limits=("history_limit_bytes", "publishers_limit"),
     batching=("flush_interval_us",),
     times=silences,

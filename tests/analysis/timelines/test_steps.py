@@ -386,15 +386,16 @@ def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_
     (tmp_path / "star.yaml").write_text(STAR)
     run = run_record("faults=[]", "expect=[]", f"topology={tmp_path}/star.yaml")
     subnets = {region.name: region.subnet.split(".0.0/")[0] for region in run.plan.regions}
-    names = {f"{subnet}.0.0": name for name, subnet in subnets.items()}
+    names = {f"{subnet}.0.0": name for name, subnet in subnets.items()} | {"224.0.0.0": "groups"}
     found = {
         traversal.direction: {
             tuple(names[str(ip_address(low))] for low, _ in pair) for pair in traversal.pairs
         }
         for traversal in traversals(run.plan)
     }
-    assert found["hub-w", "forward"] == {("hub", "w"), ("n", "w"), ("s", "w")}
-    assert found["hub-w", "backward"] == {("w", "hub"), ("w", "n"), ("w", "s")}
+    from_others = {(region, target) for region in ("hub", "n", "s") for target in ("w", "groups")}
+    assert found["hub-w", "forward"] == from_others
+    assert found["hub-w", "backward"] == {("w", "hub"), ("w", "n"), ("w", "s"), ("w", "groups")}
     metadata = read_metadata(run)
     assert metadata.delay_us(("n", "w"), ZERO) == 20_000
     assert metadata.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}

@@ -58,7 +58,7 @@ def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
         ({"set": ["r0", "r1"], "delay": "soon"}, "delay: 'soon' is not a duration"),
         ({"kill": "r0/proxy-7"}, "there is no process r0/proxy-7"),
         ({"restart": "r0/proxy-0"}, "no kill or leave of r0/proxy-0 comes before it"),
-        ({"restore": "cut-1"}, "no fault that a restore ends is named cut-1"),
+        ({"restore": "cut-1"}, "no fault that a restore ends, and no link, is named cut-1"),
         (RESTORE, "restore r0-r1 would change nothing"),
         ({"set": ["r0", "r1"], "delay": "5ms"}, "would change nothing"),
     ],
