@@ -20,7 +20,8 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from analysis.errors import AnalysisError
-from analysis.sql.dialect_checks import check, check_grammar
+from analysis.sql.dialect_checks import check
+from analysis.sql.dialect_grammar import check_grammar
 from analysis.sql.dialect_types import TYPED_CALLS, Refused, function_of, refuse
 from analysis.sql.duckdb_text import duckdb_text
 

@@ -95,3 +95,9 @@ def _type_of_call(function: DialectFunction, given: Sequence[exp.Expr]) -> Any:
 
 TYPED_CALLS: Final = {exp.Anonymous: {"annotator": _annotate_call}}
 """Tells sqlglot the types of calls."""
+
+
+def is_over_rows(node: exp.Anonymous) -> bool:
+    """Return whether a call computes a value of several rows."""
+    function = function_of(node)
+    return function is not None and bool(function.over)

@@ -54,3 +54,12 @@ def test_many_captures_are_counted_together(sites, tmp_path):
     assert re.search(r"<dt>Connections at all captures</dt><dd>18;", page)
     assert '"label":"all captures"' in page
     assert '"label":"0"' not in page
+
+
+def test_a_round_trip_that_no_capture_shows_is_left_empty(sites, tmp_path):
+    """The connection was opened before the first packet that is read."""
+    path = tmp_path / "page.html"
+    assert main.run(["captures", str(sites[0]), "--from", "1", "-o", str(path)]) == 0
+    services = path.read_text().split("Connections by client and server")[1].split("</table>")[0]
+    assert "port 7999" in services
+    assert ">0.000<" not in services
