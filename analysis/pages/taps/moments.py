@@ -64,7 +64,7 @@ def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Mom
     paths = [each for each in taps.crossings if silence["capture"] in {each.near.name, each.far.name}]
     rows = _between_taps(asked, silence, first, end) if paths else []
     names = [paths[0].near.name, paths[0].far.name] if rows else [silence["client"], silence["server"]]
-    rows = rows or _at_one_tap(asked, silence, first, end)
+    rows = _with_messages(asked, rows or _at_one_tap(asked, silence, first, end), first, end)
     zero_ns = taps.taps.zero_ns
     chosen = select_messages(
         rows, DiagramQuery(), zero_ns, (end - first) / 1e9, {name: name for name in names}, RANKS
@@ -105,8 +105,8 @@ def _between_taps(
     return [
         _NOTHING | row
         for row in asked.ask(
-            f"""SELECT t_ns, sender, receiver, t_sent_ns, t_complete_ns, fate, retransmitted, type,
-            payload_length FROM transfers WHERE t_ns BETWEEN {first} AND {end} AND {_of_connection(silence)}
+            f"""SELECT t_ns, sender, receiver, src, sport, t_sent_ns, t_complete_ns, fate, retransmitted,
+            type, payload_length FROM transfers WHERE t_ns BETWEEN {first} AND {end} AND {_of_connection(silence)}
             AND {asked.engine.literal(silence["capture"])} IN (sender, receiver)
             ORDER BY t_ns LIMIT {PACKETS_MAX}"""  # noqa: S608
         )
@@ -124,8 +124,8 @@ def _at_one_tap(
 ) -> list[dict[str, Any]]:
     """Return the packets of one capture as rows of TRANSFERS from address to address."""
     found = asked.ask(
-        f"""SELECT t_ns, src, dst, flags, payload_length FROM (SELECT t_ns, ip(src_hi, src_lo) AS src, sport,
-        ip(dst_hi, dst_lo) AS dst, dport, flags, payload_length FROM packets WHERE proto = 6
+        f"""SELECT t_ns, src, sport, dst, flags, payload_length FROM (SELECT t_ns, ip(src_hi, src_lo) AS src,
+        sport, ip(dst_hi, dst_lo) AS dst, dport, flags, payload_length FROM packets WHERE proto = 6
         AND capture = {asked.engine.literal(silence["capture"])} AND t_ns BETWEEN {first} AND {end}
         AND {silence["client_port"]} IN (sport, dport) AND {silence["server_port"]} IN (sport, dport))
         WHERE {_of_connection(silence)} ORDER BY t_ns LIMIT {PACKETS_MAX}"""  # noqa: S608
@@ -138,6 +138,8 @@ def _at_one_tap(
             "t_ns": row["t_ns"],
             "sender": row["src"],
             "receiver": row["dst"],
+            "src": row["src"],
+            "sport": row["sport"],
             "t_sent_ns": row["t_ns"],
             "t_complete_ns": row["t_ns"],
             "fate": ARRIVED,
@@ -146,4 +148,21 @@ def _at_one_tap(
             "payload_length": row["payload_length"],
         }
         for row, type_ in zip(found, types, strict=True)
+    ]
+
+
+def _with_messages(
+    asked: TapQuestions, rows: list[dict[str, Any]], first: int, end: int
+) -> list[dict[str, Any]]:
+    """Name each packet that begins messages by their types, if messages are decoded."""
+    if asked.case.tables.decoding is None:
+        return rows
+    found = asked.ask(
+        f"""SELECT src, sport, t_first_ns, string_agg(type, ', ' ORDER BY stream_offset) AS types FROM
+        (SELECT DISTINCT src, sport, t_first_ns, stream_offset, type FROM messages
+        WHERE t_first_ns BETWEEN {first} AND {end}) GROUP BY ALL"""  # noqa: S608
+    )
+    types = {(row["src"], row["sport"], row["t_first_ns"]): row["types"] for row in found}
+    return [
+        row | {"type": types.get((row["src"], row["sport"], row["t_sent_ns"]), row["type"])} for row in rows
     ]

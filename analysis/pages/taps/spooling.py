@@ -17,8 +17,8 @@ from analysis.taps.connections import ConnectionTracker
 from analysis.taps.tables import TapTables
 from analysis.timelines.schemas import CONNECTIONS, SILENCES
 
-SPOOLED = ("throughput", "transfers")
-"""Tables written into files beside those of connections."""
+SPOOLED = ("throughput", "transfers", "messages")
+"""Tables written into files beside those of connections; `messages` if they are decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ def spooled(tables: TapTables, folder: Path) -> Iterator[TapQuestions]:
     case = SpooledCase(tables, folder=folder, retransmissions=_follow(tables, folder))
     for name in SPOOLED:
         stream = tables.stream(name)
-        assert stream is not None
+        if stream is None:
+            continue
         with pq.ParquetWriter(folder / f"{name}.parquet", stream.schema) as writer:
             for batch in stream.compute():
                 writer.write_batch(batch)

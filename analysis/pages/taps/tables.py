@@ -76,6 +76,18 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         Column("sent again to client", _count("retransmissions_to_client"), numeric=True),
         Column("of packets", _count("packets"), numeric=True),
     )
+    messages = (
+        Column("capture", lambda row: text_cell(row["capture"])),
+        Column("message", lambda row: text_cell(row["kind"])),
+        Column("messages", _count("n"), numeric=True),
+        Column("bytes", _bytes("size"), numeric=True),
+        Column("sent again", _count("again"), numeric=True),
+        Column("first, s", since("first_ns"), numeric=True),
+        Column("last, s", since("last_ns"), numeric=True),
+    )
+    of_messages = f"""(SELECT capture, {_KIND} AS kind, count(*) AS n, sum(length) AS size,
+        count(*) FILTER (retransmitted) AS again, min(t_first_ns) AS first_ns, max(t_first_ns) AS last_ns
+        FROM messages GROUP BY ALL)"""  # noqa: S608
     of_services = f"""(SELECT capture, client, server, server_port, count(*) AS n,
         sum(bytes_to_server) AS to_server, sum(bytes_to_client) AS to_client, median(round_trip_ms) AS rtt,
         sum({_AGAIN}) AS again, count(*) FILTER (closed_how = 'RST') AS resets, max(silence_s) AS silent
@@ -87,7 +99,7 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
     of_storms = f"""(SELECT *, packets_to_server + packets_to_client AS packets, {_AGAIN} AS again
         FROM connections WHERE {_AGAIN} >= {STORM})"""  # noqa: S608
     least = number(asked.case.tables.silence_s)
-    asking = (
+    asking: list[tuple[str, str, tuple[Column, ...], str, str]] = [
         ("Silences", f"Silences of {least} s or longer", silences, "silences",
          "tries > 0 DESC, silence_s DESC"),
         ("Resets", "Connections that were reset", resets, of_resets, "closed_ns"),
@@ -97,10 +109,14 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
          "to_server + to_client DESC"),
         ("Who talks to whom", "Bytes on the wire between addresses, all protocols", pairs, of_pairs,
          "coalesce(forward, 0) + coalesce(backward, 0) DESC"),
-    )  # fmt: skip
+    ]  # fmt: skip
+    if asked.case.tables.decoding is not None:
+        asking.insert(3, ("Messages", "Messages by type", messages, of_messages, "n DESC"))
     return [_shown(asked, *each) for each in asking]
 
 
+_KIND: Final = r"""regexp_replace(type, '(\s*[\(\[]| \S*[=/:]| \d).*', '')"""
+"""The first words of a message's type, since tshark's descriptions also have names and numbers."""
 _AGAIN: Final = "retransmissions_to_server + retransmissions_to_client"
 
 

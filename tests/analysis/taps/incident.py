@@ -30,11 +30,18 @@ class Incident:
     numbers: dict[bytes, int] = field(default_factory=dict)
 
     def send(
-        self, t_ns: int, source: bytes, ports: tuple[int, int], tcp: tuple[int, int, int], size: int = 0
+        self,
+        t_ns: int,
+        source: bytes,
+        ports: tuple[int, int],
+        tcp: tuple[int, int, int],
+        payload: int | bytes = 0,
     ) -> None:
-        """Send a packet at a time since the beginning. tcp: sequence number, acknowledgement, flags."""
+        """Send a packet at a time since the beginning. tcp: sequence number, acknowledgement, flags. payload: the
+        bytes, or the number of zeros.
+        """
         self.numbers[source] = self.numbers.get(source, 0) + 1
-        packet = frame(source, B if source == A else A, ports, tcp, size, self.numbers[source])
+        packet = frame(source, B if source == A else A, ports, tcp, bytes(payload), self.numbers[source])
         near, far = (self.at_a, self.at_b) if source == A else (self.at_b, self.at_a)
         near.append((t_ns + (0 if source == A else self.offset_ns), packet))
         if not HOLE[0] <= t_ns < HOLE[1]:
@@ -48,20 +55,20 @@ class Incident:
         return paths
 
 
-def incident(offset_ns: int = OFFSET_NS) -> Incident:
-    """Return the incident."""
+def incident(offset_ns: int = OFFSET_NS, server: int = SERVER, request: bytes = bytes(REQUEST)) -> Incident:
+    """Return the incident. server: its port. request: what site a sends."""
     made = Incident(offset_ns)
-    there, back = (CLIENT, SERVER), (SERVER, CLIENT)
+    there, back = (CLIENT, server), (server, CLIENT)
     made.send(0, A, there, (1000, 0, SYN))
     made.send(DELAY_NS, B, back, (5000, 1001, SYN | ACK))
     made.send(2 * DELAY_NS, A, there, (1001, 5001, ACK))
     seq, ack = 1001, 5001
     for t_ns in _requests():
-        made.send(t_ns, A, there, (seq, ack, ACK), REQUEST)
+        made.send(t_ns, A, there, (seq, ack, ACK), request)
         if t_ns == HOLE[0]:
             for after_ms in (200, 600, 1400, 3000):
-                made.send(t_ns + after_ms * 1_000_000, A, there, (seq, ack, ACK), REQUEST)
-        seq += REQUEST
+                made.send(t_ns + after_ms * 1_000_000, A, there, (seq, ack, ACK), request)
+        seq += len(request)
         came_ns = (HOLE[1] if t_ns == HOLE[0] else t_ns) + DELAY_NS
         made.send(came_ns, B, back, (ack, seq, ACK), ANSWER)
         ack += ANSWER
@@ -79,11 +86,16 @@ def _requests() -> Iterator[int]:
 
 
 def frame(
-    source: bytes, target: bytes, ports: tuple[int, int], tcp: tuple[int, int, int], size: int, number: int
+    source: bytes,
+    target: bytes,
+    ports: tuple[int, int],
+    tcp: tuple[int, int, int],
+    payload: bytes,
+    number: int,
 ) -> bytes:
     """Return an Ethernet frame of a TCP segment."""
     seq, ack, flags = tcp
-    segment = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 1000, 0, 0) + bytes(size)
+    segment = struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 1000, 0, 0) + payload
     head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), number, 0, 64, 6, 0) + source + target
     return bytes(12) + b"\x08\x00" + head + segment
 

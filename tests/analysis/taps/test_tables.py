@@ -214,7 +214,7 @@ def test_an_offloaded_frame_is_compared_with_its_segments(tmp_path, link):
         del offloaded.at_b[-1]
         for part in range(3):
             flags = ACK | (PSH if part == 2 else 0)
-            packet = frame(A, B, (1, 2), (seq + part * MSS, 1, flags), MSS, number + 1 + part)
+            packet = frame(A, B, (1, 2), (seq + part * MSS, 1, flags), bytes(MSS), number + 1 + part)
             offloaded.at_b.append((t_ns + DELAY_NS, packet))
         offloaded.send(t_ns + 2 * DELAY_NS, B, (2, 1), (1, seq + 3 * MSS, ACK))
     del offloaded.at_b[4]

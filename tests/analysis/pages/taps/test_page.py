@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ def sites(tmp_path_factory) -> tuple[Path, Path]:
     return incident().write(tmp_path_factory.mktemp("incident"))
 
 
-def written(path: Path, *captures: Path) -> str:
+def written(path: Path, *captures: Path | str) -> str:
     assert main.run(["captures", *map(str, captures), "-o", str(path)]) == 0
     return path.read_text()
 
@@ -30,6 +31,17 @@ def test_two_taps_show_the_black_hole_with_its_lost_packets_and_the_clock(sites,
     assert svg.count('class="cross"') >= 4
     assert "DATA 100 B" in svg
     assert "cutset packets" in svg
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("taps", [1, 2])
+def test_messages_are_counted_and_named_around_the_silence(tmp_path, taps):
+    published = b"\x30\x62\x00\x04news" + bytes(92)
+    captures = incident(server=1883, request=published).write(tmp_path)[:taps]
+    page = written(tmp_path / "page.html", *captures, "--system", "mqtt")
+    assert re.search(r">Publish Message</td>\s*<td[^>]*>99</td>", page)
+    svg = base64.b64decode(re.findall(r"image/svg\+xml;base64,([^\"]+)", page)[0]).decode()
+    assert "Publish Message [news] 100 B" in svg
 
 
 def test_one_tap_shows_the_silence_between_its_addresses(sites, tmp_path):

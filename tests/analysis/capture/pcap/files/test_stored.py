@@ -18,6 +18,7 @@ from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from analysis.spark_home import local_folder
+from analysis.taps.opening import opened
 from experiments.archives.stores import store_and_path
 from experiments.records.rundir import INDEX
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
@@ -64,6 +65,17 @@ def test_captures_of_any_form_have_the_rows_that_they_have_here(s3: str, capture
     assert rows(url) == rows(str(captures))
     assert len(rows(url)) == 3 * PACKETS_EACH
     assert not list(local_folder().glob(f"{FETCHING}*"))
+
+
+def test_captures_in_a_store_are_asked_without_a_run(s3: str, captures: Path) -> None:
+    url = stored(captures, s3, "taps")
+    for name, count in (("", 3), ("/p*", 2), ("/packed.pcap.gz", 1)):
+        with opened([url.replace("taps?", f"taps{name}?")]) as taps:
+            rows = [row for tap in taps.taps for batch in tap.batches(PACKETS) for row in batch.to_pylist()]
+        assert len(taps.taps) == count
+        assert len(rows) == count * PACKETS_EACH
+    with pytest.raises(CaptureError, match="no captures there"), opened([url.replace("taps?", "none?")]):
+        pass
 
 
 def test_each_task_fetches_only_its_bytes_of_an_indexed_capture(s3: str, captures: Path) -> None:
