@@ -106,8 +106,8 @@ def _between_taps(
         _NOTHING | row
         for row in asked.ask(
             f"""SELECT t_ns, sender, receiver, src, sport, t_sent_ns, t_complete_ns, fate, retransmitted,
-            type, payload_length FROM transfers WHERE t_ns BETWEEN {first} AND {end} AND {_of_connection(silence)}
-            AND {asked.engine.literal(silence["capture"])} IN (sender, receiver)
+            type, payload_length FROM transfers WHERE t_ns BETWEEN {first} AND {end}
+            AND {_of_connection(silence)} AND {asked.engine.literal(silence["capture"])} IN (sender, receiver)
             ORDER BY t_ns LIMIT {PACKETS_MAX}"""  # noqa: S608
         )
     ]

@@ -37,8 +37,9 @@ class Incident:
         tcp: tuple[int, int, int],
         payload: int | bytes = 0,
     ) -> None:
-        """Send a packet at a time since the beginning. tcp: sequence number, acknowledgement, flags. payload: the
-        bytes, or the number of zeros.
+        """Send a packet at a time since the beginning.
+
+        tcp: sequence number, acknowledgement, flags. payload: the bytes, or the number of zeros.
         """
         self.numbers[source] = self.numbers.get(source, 0) + 1
         packet = frame(source, B if source == A else A, ports, tcp, bytes(payload), self.numbers[source])
