@@ -18,15 +18,11 @@ from analysis.run_case import AnalysisCase, open_case, without_unread_messages
 from analysis.run_findings import Results, findings_of
 from analysis.run_tasks import FOLLOWED, RECORDS, TABLES, first_tasks, stream_tasks
 from analysis.tables import staged_tables
-from analysis.timelines import (
-    schemas,
-)
+from analysis.timelines import schemas
 from analysis.timelines.delivery.expected import all_events_due_to_all
 from analysis.timelines.delivery.total_order import with_disorder
 from analysis.timelines.summary import summarize
-from analysis.timelines.tasks.records import (
-    RecordFiles,
-)
+from analysis.timelines.tasks.records import RecordFiles
 from analysis.timelines.tasks.results import empty_results, execute
 from experiments.files.whole_files import remove
 from experiments.records.json_files import write_json
@@ -34,10 +30,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def analyze(
-    run: RunDirectory,
-    *,
-    workers_for: WorkersFor | None = None,
-    progress: Callable[[str], None],
+    run: RunDirectory, *, workers_for: WorkersFor | None = None, progress: Callable[[str], None]
 ) -> dict[str, Any]:
     """Analyse a run: write its tables and summary.json, and return the summary.
 

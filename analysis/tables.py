@@ -18,14 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
-from analysis.jobs.extraction import (
-    SCHEMAS,
-    Task,
-    describe_captures,
-    load_indices,
-    open_table,
-    plan_tasks,
-)
+from analysis.jobs.extraction import SCHEMAS, Task, describe_captures, load_indices, open_table, plan_tasks
 from analysis.jobs.work import Workers
 from experiments.files.whole_files import remove
 from experiments.records.rundir import RunDirectory

@@ -61,8 +61,7 @@ def is_distinct(node: exp.Expr) -> bool:
 
 def arguments(node: exp.Expr) -> Sequence[exp.Expr]:
     """Return the arguments of a call, without DISTINCT."""
-    found: Sequence[exp.Expr] = node.expressions[0].expressions if is_distinct(node) else node.expressions
-    return found
+    return node.expressions[0].expressions if is_distinct(node) else node.expressions
 
 
 _UNKNOWN: Final = exp.DataType.build("UNKNOWN")

@@ -17,11 +17,7 @@ ZONES = {"uniform": {100: 76, 1_000: 652, 10_000: 9_622}, "stocks": {100: 73, 1_
 """Table 1: unique zones by number of peers."""
 CONTACTED = {
     "uniform": {100: {0.05: "more than 50 %"}, 10_000: {0.05: "95 %", 0.1: "almost all"}},
-    "stocks": {
-        100: {0.15: "85-90 %"},
-        1_000: {0.15: "85-90 %"},
-        10_000: {0.05: "97 %", 0.1: "almost all"},
-    },
+    "stocks": {100: {0.15: "85-90 %"}, 1_000: {0.15: "85-90 %"}, 10_000: {0.05: "97 %", 0.1: "almost all"}},
 }
 """Figure 9: events that contact at most this share of the present peers."""
 DECILE = {"uniform": {100: "5.35 %"}, "stocks": {100: "less than 5 %"}}
@@ -50,16 +46,14 @@ def _figures(results: StudyResults) -> tuple[str, str]:
 
 def _shares(results: StudyResults, seed: int) -> Values:
     """Return the part of the present peers that each event visited."""
-    found: Values = results.column(seed, "events", "visited") / results.column(seed, "events", "peers")
-    return found
+    return results.column(seed, "events", "visited") / results.column(seed, "events", "peers")
 
 
 def _loads(results: StudyResults, seed: int) -> Values:
     """Return each peer's part of all messages since it joined, in descending order."""
     total = results.column(seed, "peers", "of")
     loads = results.column(seed, "peers", "received") / np.maximum(total, 1)
-    found: Values = np.sort(loads[total > 0])[::-1]
-    return found
+    return np.sort(loads[total > 0])[::-1]
 
 
 def _deciles(results: StudyResults, seed: int) -> list[float]:

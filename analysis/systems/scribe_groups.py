@@ -90,8 +90,7 @@ def _per_link(results: StudyResults, kind: str) -> Measure:
 
 
 def _ratios(results: StudyResults, seed: int) -> Values:
-    found: Values = results.column(seed, "members", "scribe_us") / results.column(seed, "members", "ip_us")
-    return found
+    return results.column(seed, "members", "scribe_us") / results.column(seed, "members", "ip_us")
 
 
 def _delay_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:

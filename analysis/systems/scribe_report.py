@@ -143,10 +143,7 @@ def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[TreesAt
             for before, instant in zip([None, *instants], instants, strict=False)
         ]
         changes = count_of(changed(topic), "changed edge")
-        yield PanelRow(
-            f"{_named(metadata, topic)} {_key(metadata, topic)}: {changes}",
-            tuple(panels),
-        )
+        yield PanelRow(f"{_named(metadata, topic)} {_key(metadata, topic)}: {changes}", tuple(panels))
 
 
 def _panel(

@@ -7,13 +7,7 @@ only those in its text are available, not those in its graphics (Sprinkler 5.1, 
 from collections.abc import Mapping, Sequence
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
-from analysis.pages.report.charts.sweep_charts import (
-    ChartBuilder,
-    Comparison,
-    SweepChart,
-    line_of,
-    lines_of,
-)
+from analysis.pages.report.charts.sweep_charts import ChartBuilder, Comparison, SweepChart, line_of, lines_of
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10

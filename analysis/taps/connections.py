@@ -331,5 +331,4 @@ class ConnectionTracker:
 def _client(states: np.ndarray) -> Ints:
     """Return which end is the client: the one that sent the SYN, or else the one with the higher port."""
     guessed = (states["ends"][:, 5] >= states["ends"][:, 2]).astype(np.int64)
-    found: Ints = np.where(states["client"] != UNKNOWN, states["client"], guessed)
-    return found
+    return np.where(states["client"] != UNKNOWN, states["client"], guessed)

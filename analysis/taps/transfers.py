@@ -137,8 +137,7 @@ _NEVER: Final = np.iinfo(np.int64).min
 def _looked_up(ahead: Mapping[int, bool], pairs: Ints) -> Ints:
     """Return whether packets pass the near tap first, -1 if unknown."""
     found, where = np.unique(pairs, return_inverse=True)
-    values: Ints = np.array([int(ahead.get(pair, -1)) for pair in found.tolist()], np.int64)[where]
-    return values
+    return np.array([int(ahead.get(pair, -1)) for pair in found.tolist()], np.int64)[where]
 
 
 def packet_types(flags: Ints, size: Ints, protocol: Ints) -> pa.Array:

@@ -9,14 +9,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows, rows_of_roles
-from analysis.timelines.delivery.sequence_intervals import (
-    batches,
-    common,
-    digest,
-    runs_by_host,
-    total,
-    union,
-)
+from analysis.timelines.delivery.sequence_intervals import batches, common, digest, runs_by_host, total, union
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.planned.plan import GATEWAY_ROLE, TRAFFIC_ROLE

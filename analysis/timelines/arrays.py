@@ -54,8 +54,7 @@ def concatenated(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 def looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
     """Return the value of each key, or -1."""
     distinct, places = np.unique(keys, return_inverse=True)
-    found: Ints = np.array([values.get(key, -1) for key in distinct.tolist()], np.int64)[places]
-    return found
+    return np.array([values.get(key, -1) for key in distinct.tolist()], np.int64)[places]
 
 
 def places(values: Ints, among: list[int]) -> Ints:
@@ -74,5 +73,4 @@ def begins(*columns: npt.NDArray[Any]) -> Bools:
 
 def offsets(counts: Ints) -> Ints:
     """Return the position of each row within its group, for groups of these sizes one after the other."""
-    found: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -38,8 +38,7 @@ class RunWindow:
 
     def holds(self, t_ns: Ints) -> Bools:
         """Return which of these times lie within."""
-        found: Bools = (t_ns >= self.first_ns) & (t_ns < self.end_ns)
-        return found
+        return (t_ns >= self.first_ns) & (t_ns < self.end_ns)
 
 
 def window_of(zero_ns: int, started_ns: int | None, ended_ns: int | None) -> RunWindow:

@@ -80,12 +80,7 @@ DELIVERIES = table_schema(
     ("stray", BIGINT, False, "events that the client was not to get"),
     ("resurrected", BIGINT, False, "delivered after their tombstone, or collected against the rule"),
     ("corrupted", BIGINT, False, "with other bytes than published"),
-    (
-        "unverified",
-        BIGINT,
-        False,
-        "in other batches than published, so no CRC could be compared",
-    ),
+    ("unverified", BIGINT, False, "in other batches than published, so no CRC could be compared"),
     (
         "duplicated_after",
         pa.list_(BIGINT),
@@ -171,10 +166,7 @@ FOLLOWED = table_schema(
     ("clients", BIGINT, False),
 )
 WIRE = table_schema(
-    ("link", STRING, False),
-    ("direction", STRING, False),
-    ("bin", BIGINT, False),
-    ("bytes", BIGINT, False),
+    ("link", STRING, False), ("direction", STRING, False), ("bin", BIGINT, False), ("bytes", BIGINT, False)
 )
 
 # Background traffic on a link, per entry and bin, from its far side; not included in `bytes` of WIRE.

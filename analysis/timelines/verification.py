@@ -84,8 +84,7 @@ def _like_any(first_seq: Ints, count: Ints, crc: Ints, known: RecordedPublicatio
     some = np.isin(published[0], first_seq)
     both = np.concatenate((published[:, some], delivered), axis=1)
     which = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
-    found: Bools = np.isin(which[some.sum() :], which[: some.sum()])
-    return found
+    return np.isin(which[some.sum() :], which[: some.sum()])
 
 
 def _unlike_other_clients(first_seq: Ints, got: RecordedDeliveries, same: Bools) -> Bools:
@@ -163,8 +162,7 @@ def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
     """Return one number for place, count and CRC: all 32 bits of the CRC, 20 of the count, 12 of the
     place.
     """
-    mixed: Ints = ((stream & 0x7FF) << 52) | ((count & 0xFFFFF) << 32) | crc
-    return mixed
+    return ((stream & 0x7FF) << 52) | ((count & 0xFFFFF) << 32) | crc
 
 
 def _complete(metadata: RunMetadata) -> Bools:

@@ -57,8 +57,7 @@ def _upper(at: Floats, bound: Floats, wanted: Floats, least: float, most: float)
     before = np.minimum.accumulate(np.append(np.inf, value - most * time))
     after = np.minimum.accumulate(np.append(np.inf, (value - least * time)[::-1]))[::-1]
     place = np.searchsorted(time, wanted, side="right")
-    found: Floats = np.minimum(before[place] + most * wanted, after[place] + least * wanted)
-    return found
+    return np.minimum(before[place] + most * wanted, after[place] + least * wanted)
 
 
 def bands_of(bounds: WindowBounds, segments: Sequence[RateSegment]) -> list[OffsetBand]:
@@ -121,5 +120,4 @@ def _knots(bounds: WindowBounds, bands: Sequence[OffsetBand]) -> Ints:
     first, last = times.min(), max(times.max(), times.min() + 1)
     ends = np.array([end for band in bands for end in (band.begin, band.end) if np.isfinite(end)])
     beside = [first - BESIDE_NS, first - BESIDE_NS / 100, last + BESIDE_NS / 100, last + BESIDE_NS]
-    knots: Ints = np.unique(np.rint(np.concatenate((beside, np.linspace(first, last, KNOTS), ends))))
-    return knots
+    return np.unique(np.rint(np.concatenate((beside, np.linspace(first, last, KNOTS), ends))))

@@ -167,5 +167,4 @@ def _least(window: Ints, values: npt.NDArray[np.float64] | Ints) -> Ints:
     """Return the row with the least value of each window."""
     order = np.lexsort((values, window))
     first = np.flatnonzero(np.diff(window[order], prepend=-1))
-    rows: Ints = np.sort(order[first])
-    return rows
+    return np.sort(order[first])

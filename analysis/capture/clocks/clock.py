@@ -55,8 +55,7 @@ class OffsetBounds:
         if self.is_reference or not len(t_ns):
             return t_ns
         low, high = self.bounds(t_ns)
-        corrected: Ints = t_ns - np.rint((low + high) / 2).astype(np.int64)
-        return corrected
+        return t_ns - np.rint((low + high) / 2).astype(np.int64)
 
     def at(self, t_ns: int) -> int:
         """Convert one time by this clock to a time by the reference clock."""

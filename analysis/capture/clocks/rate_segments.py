@@ -105,8 +105,7 @@ def round_trip_of(bounds: WindowBounds) -> float:
 def possible(bounds: WindowBounds, round_trip_ns: float) -> Flags:
     """Return which windows are consistent; in an inconsistent one the clock was set."""
     time, rise = bounds.low_at - bounds.high_at, bounds.low - bounds.high
-    found: Flags = ~(rise + round_trip_ns - hidden(round_trip_ns) > RATE_MAX * np.abs(time))
-    return found
+    return ~(rise + round_trip_ns - hidden(round_trip_ns) > RATE_MAX * np.abs(time))
 
 
 def hidden(round_trip_ns: float) -> float:

@@ -16,11 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
-from analysis.capture.clocks.machine_clocks import (
-    ONE_CLOCK,
-    MachineClocks,
-    machine_of_capture,
-)
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, machine_of_capture
 from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from analysis.capture.pcap.files.compressed import unpack
 from analysis.errors import CaptureError

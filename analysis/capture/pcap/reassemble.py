@@ -217,8 +217,7 @@ def _running_maximum(t_ns: Integers) -> Integers:
     """
     least_behind = np.minimum.accumulate(t_ns[::-1])[::-1]
     wrong = t_ns > least_behind + MISDATED_NS
-    found: Integers = np.maximum.accumulate(np.where(wrong, _EVER.min, t_ns))
-    return found
+    return np.maximum.accumulate(np.where(wrong, _EVER.min, t_ns))
 
 
 def distance(steps: _Number) -> _Number:

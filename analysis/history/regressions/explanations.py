@@ -50,13 +50,7 @@ def finding_from_departure(
     known = 0 if departed.p == 0 else AGREEING_MIN  # a count that is no longer 0 needs no agreement
     new = since == nights.medians.size - 1 or int(nights.runs[since:-1].sum()) < known
     return _finding(
-        series,
-        runs,
-        span,
-        (departed.before, departed.after),
-        kind="tonight",
-        confidence=confidence,
-        new=new,
+        series, runs, span, (departed.before, departed.after), kind="tonight", confidence=confidence, new=new
     )
 
 

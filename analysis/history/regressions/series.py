@@ -91,15 +91,7 @@ def series_of(runs: pa.Table, metrics: pa.Table) -> list[MetricSeries]:
         mine, first = values[begin:end], edges - begin
         found.append(
             MetricSeries(
-                suite,
-                entry,
-                metric,
-                unit,
-                better,
-                dates,
-                _nights(mine, first),
-                first,
-                all_rows[begin:end],
+                suite, entry, metric, unit, better, dates, _nights(mine, first), first, all_rows[begin:end]
             )
         )
     return found

@@ -23,13 +23,7 @@ import pyarrow.dataset as ds
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.compressed import capture_name
 from analysis.inspect.following.copies import EventCopy, EventTrace, StreamRequest
-from analysis.inspect.packets.wire import (
-    Direction,
-    direction_of,
-    key_of,
-    read_syns,
-    relative,
-)
+from analysis.inspect.packets.wire import Direction, direction_of, key_of, read_syns, relative
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.rundir import RunDirectory

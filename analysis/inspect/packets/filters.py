@@ -141,8 +141,7 @@ def _refers_to(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
     first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
     last = pc.coalesce(end, rows.column("last"), rows.column("cnt"), first_seq)
     after = from_arrow(last) + ~known(end)  # `end` is exclusive, the other bounds are inclusive
-    found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
-    return found
+    return known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
 
 
 def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
@@ -178,8 +177,7 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
     allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
     for one, other in pairs:
         allowed[hosts.index(one), hosts.index(other)] = True
-    found: Mask = allowed[sender, receiver]
-    return found
+    return allowed[sender, receiver]
 
 
 def codec_of(plan: Plan) -> Codec:

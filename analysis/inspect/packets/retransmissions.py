@@ -20,13 +20,7 @@ from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import Extent, Row, located_messages
 from analysis.inspect.packets.filters import Filter
-from analysis.inspect.packets.wire import (
-    SEQUENCE_NUMBERS,
-    Direction,
-    Ranges,
-    direction_of,
-    key_of,
-)
+from analysis.inspect.packets.wire import SEQUENCE_NUMBERS, Direction, Ranges, direction_of, key_of
 from analysis.taps.run_captures import CaptureFile, captures_of
 from experiments.records.rundir import RunDirectory
 

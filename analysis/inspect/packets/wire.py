@@ -77,8 +77,7 @@ class RowKeys:
             return np.full(columns[0].size, -1)
         codes, known = self._encode(columns)
         places = np.minimum(np.searchsorted(self._codes, codes), len(self.keys) - 1)
-        found: Integers = np.where(known & (self._codes[places] == codes), places, -1)
-        return found
+        return np.where(known & (self._codes[places] == codes), places, -1)
 
     def _encode(self, columns: Sequence[npt.NDArray[Any]]) -> tuple[Integers, Mask]:
         codes = np.zeros(columns[0].size if columns else 0, np.int64)
@@ -173,8 +172,7 @@ class Ranges:
         if not self._first.size:
             return np.zeros(first.size, np.bool_)
         place = np.searchsorted(self._first, first + length, side="left") - 1
-        found: Mask = (place >= 0) & (self._end[np.maximum(place, 0)] > first)
-        return found
+        return (place >= 0) & (self._end[np.maximum(place, 0)] > first)
 
 
 def _place(direction: Any, seq: Any) -> Any:

@@ -25,13 +25,7 @@ from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.streams import (
-    CaptureStreams,
-    Direction,
-    HostCapture,
-    directions,
-    format_address,
-)
+from analysis.capture.pcap.streams import CaptureStreams, Direction, HostCapture, directions, format_address
 from analysis.capture.time_range import EVER
 from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match

@@ -29,11 +29,7 @@ GROUPS = (
             "affected_pairs",
         ),
     ),
-    (
-        SECTION_TITLES["wan"],
-        "wan",
-        ("messages", "bytes", "stress_max", "copies_mean", "copies_max"),
-    ),
+    (SECTION_TITLES["wan"], "wan", ("messages", "bytes", "stress_max", "copies_mean", "copies_max")),
 )
 """The numbers of the table, by section of summary.json."""
 SUBJECTS = {"all": "every event", "topic": "its topics", "content": "events that match its subscriptions"}

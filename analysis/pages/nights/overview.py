@@ -38,12 +38,7 @@ _BETWEEN = "; "
 """Separator of reasons, as `analysis.history.regressions.findings` joins them."""
 OVER = "over"
 """The pattern of failures that have not recurred for a while."""
-_KINDS = {
-    "expectation": "Failed",
-    "fidelity": "Invalid",
-    "crash": "Crashed",
-    "harness": "Could not run",
-}
+_KINDS = {"expectation": "Failed", "fidelity": "Invalid", "crash": "Crashed", "harness": "Could not run"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,11 +146,7 @@ def _measured(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, list[M
     rows, table = _rows_of(past, past.metrics, wanted)
     found: dict[int, list[MetricValue]] = defaultdict(list)
     for row, metric, value, unit in zip(
-        rows,
-        table["metric"].to_pylist(),
-        table["value"].to_pylist(),
-        table["unit"].to_pylist(),
-        strict=True,
+        rows, table["metric"].to_pylist(), table["value"].to_pylist(), table["unit"].to_pylist(), strict=True
     ):
         found[row].append((metric, value, unit))
     return found

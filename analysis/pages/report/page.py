@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.pages.charting.chart_model import Chart, highest
-from analysis.pages.charting.chart_page import (
-    as_json,
-    spans_json,
-)
+from analysis.pages.charting.chart_page import as_json, spans_json
 from analysis.pages.page_environment import environment
 from analysis.pages.report import clocks, tables
 from analysis.pages.report.charts import backlog, charts

@@ -87,12 +87,7 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
     return FaultRecoveryTable(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(
-            held,
-            *times,
-            backlog,
-            _wrong(figures, quoted("lost")),
-        ),
+        measures=(held, *times, backlog, _wrong(figures, quoted("lost"))),
         citation=section.citation
         if section and any(kind == fault["kind"] for kind, _ in section.words)
         else "",

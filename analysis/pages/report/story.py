@@ -16,11 +16,7 @@ _VERDICTS = {
     "invalid": ("Invalid", "bad", "The testbed did not do what was configured, so this run shows nothing."),
     "crashed": ("Crashed", "bad", "The run did not reach its end. Measurements until then are shown."),
 }
-_INTERRUPTED = (
-    "Interrupted",
-    "bad",
-    "The run was stopped early. Measurements until then are shown.",
-)
+_INTERRUPTED = ("Interrupted", "bad", "The run was stopped early. Measurements until then are shown.")
 _TRUST = {
     True: ("Valid", "good", "The testbed did what was configured."),
     False: ("Invalid", "bad", "Do not rely on the numbers:"),

@@ -13,13 +13,7 @@ from typing import Any
 
 from analysis.capture.pcap.files.compressed import capture_name
 from analysis.pages.report.charts.bands import fault_label
-from analysis.pages.report.formatting import (
-    EN_DASH,
-    NOT_MEASURED,
-    number,
-    precise_seconds,
-    seconds,
-)
+from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from experiments.records.observations import ProcessRecord, RoundTripProbe
 

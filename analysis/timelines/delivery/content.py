@@ -207,5 +207,4 @@ def _nothing(attributes: int) -> _OneClient:
 
 def _later(t_ns: Ints, by_ns: int) -> Ints:
     """Return times later by `by_ns`; NEVER stays NEVER."""
-    found: Ints = np.where(t_ns == NEVER, NEVER, t_ns + by_ns)
-    return found
+    return np.where(t_ns == NEVER, NEVER, t_ns + by_ns)

@@ -101,8 +101,7 @@ def sessions_of(rows: npt.NDArray[np.void], before: int = -1) -> Ints:
     begins = rows["kind"] == RecordKind.SESSION
     recorded = rows["first_seq"].astype(np.int64)  # 0 if the writer does not know it
     number = np.where(begins, np.maximum(before + np.cumsum(begins), recorded), max(before, 0))
-    found: Ints = np.maximum.accumulate(number)
-    return found
+    return np.maximum.accumulate(number)
 
 
 def as_table(parts: Sequence[HostRecords]) -> pa.Table:

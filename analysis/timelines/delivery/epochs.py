@@ -39,8 +39,7 @@ class EpochLayout:
         if not len(self.stream):
             return seq
         at = np.searchsorted(_keys(self.stream, self.epoch), _keys(stream, seq >> NUMBER_BITS))
-        found: Ints = self.start[at] + (seq & ((1 << NUMBER_BITS) - 1))
-        return found
+        return self.start[at] + (seq & ((1 << NUMBER_BITS) - 1))
 
     def original(self, stream: int, numbers: Ints) -> Ints:
         """Return the sequence numbers of comparable numbers of one stream."""
@@ -48,8 +47,7 @@ class EpochLayout:
         if not len(mine):
             return numbers
         at = mine[np.searchsorted(self.start[mine], numbers, side="right") - 1]
-        found: Ints = (self.epoch[at] << NUMBER_BITS) + numbers - self.start[at]
-        return found
+        return (self.epoch[at] << NUMBER_BITS) + numbers - self.start[at]
 
 
 def epoch_layout(tables: Sequence[pa.Table]) -> EpochLayout:

@@ -107,10 +107,7 @@ def expected(
     count = len(sessions.group)
     excused = _excused(known, metadata, streams)
     promised = difference(known.runs, known.unacknowledged)
-    published, unacknowledged = (
-        difference(promised, excused),
-        difference(known.unacknowledged, excused),
-    )
+    published, unacknowledged = (difference(promised, excused), difference(known.unacknowledged, excused))
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
         everything = (np.arange(count), np.zeros(count, np.int64), limit)
@@ -183,8 +180,7 @@ class _PublicationClock:
         there = batch < self._low[stream + 1]
         if not len(self._first):
             return self._end[stream]
-        found: Ints = np.where(there, self._first[np.minimum(batch, len(self._first) - 1)], self._end[stream])
-        return found
+        return np.where(there, self._first[np.minimum(batch, len(self._first) - 1)], self._end[stream])
 
 
 def _windows(
@@ -242,8 +238,7 @@ def _next(asked: SubscriptionRecords, wanted: Bools) -> Ints:
     following = np.append(np.minimum.accumulate(place[::-1])[::-1], rows)[1:]
     there = following < rows
     same = asked.session[np.minimum(following, max(rows - 1, 0))] == asked.session if rows else there
-    found: Ints = np.where(there & same, following, -1)
-    return found
+    return np.where(there & same, following, -1)
 
 
 def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -> Runs:

@@ -111,8 +111,7 @@ def _combined(some: Runs, others: Runs, *, shared: bool) -> Runs:
 def _held(runs: Runs, numbers: Ints) -> Bools:
     """Return which numbers are in maximal runs."""
     run = np.searchsorted(runs[0], numbers, side="right") - 1
-    found: Bools = numbers < np.append(runs[1], -1)[run]  # -1: before the first run
-    return found
+    return numbers < np.append(runs[1], -1)[run]  # -1: before the first run
 
 
 def total(runs: Runs) -> int:
@@ -130,8 +129,7 @@ def distinct(values: Ints) -> Ints:
     values.
     """
     ordered = np.sort(values)
-    found: Ints = ordered[begins(ordered)]
-    return found
+    return ordered[begins(ordered)]
 
 
 def incidences(edges: Ints, batches: Batches) -> tuple[Ints, Ints]:
@@ -178,8 +176,7 @@ def _held_before(known: Runs, at: Ints) -> Ints:
     before = np.concatenate(([0], np.cumsum(ends - starts)))
     run = np.searchsorted(starts, at, side="right") - 1
     inside = np.where(run >= 0, np.minimum(at, ends[run]) - starts[run], 0)
-    held: Ints = before[np.maximum(run, 0)] + inside
-    return held
+    return before[np.maximum(run, 0)] + inside
 
 
 def late_numbers(batches: Batches) -> Ints:

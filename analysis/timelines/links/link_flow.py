@@ -179,8 +179,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
 
 def larger_than_mtu(flow: Flow, number: int) -> Bools:
     """Return which segments a period's MTU does not allow."""
-    found: Bools = flow.near.wire_bytes > flow.periods[number].mtu_bytes + ETHERNET_BYTES
-    return found
+    return flow.near.wire_bytes > flow.periods[number].mtu_bytes + ETHERNET_BYTES
 
 
 def cut_off(flow: Flow, number: int) -> Bools:
@@ -216,10 +215,7 @@ def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
         curve, end_ns = Curve(period), min(gone_ns, period.end_ns or gone_ns)
         start_ns = np.clip(t_ns, min(period.start_ns or 0, end_ns), end_ns)
         bits += curve.bits(np.full(len(t_ns), end_ns)) - curve.bits(start_ns)
-    found: Bools = bits <= 8 * (limit + slack(flow.periods[number]) + 1) * _segment_bytes(
-        flow.periods[number]
-    )
-    return found
+    return bits <= 8 * (limit + slack(flow.periods[number]) + 1) * _segment_bytes(flow.periods[number])
 
 
 def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:

@@ -244,8 +244,7 @@ def _sent_by_steps(
 def _one_after_the_other(come: Values, service: Values) -> Values:
     """Return when each is done (Lindley's recursion)."""
     served = np.cumsum(service)
-    done: Values = served + np.maximum.accumulate(come - served + service)
-    return done
+    return served + np.maximum.accumulate(come - served + service)
 
 
 def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Floats:

@@ -128,8 +128,7 @@ class _LinkPackets:
         opened = self.last(self.within(0, before_ns, self.has_entered & self.is_opening))
 
         def since(wanted: Bools) -> Bools:
-            found: Bools = self.last(self.within(0, before_ns, self.has_entered & wanted)) > opened
-            return found
+            return self.last(self.within(0, before_ns, self.has_entered & wanted)) > opened
 
         is_fin = self.flags & FIN != 0
         is_closed = since(is_fin & self.is_from_low) & since(is_fin & ~self.is_from_low)
@@ -137,8 +136,7 @@ class _LinkPackets:
 
     def counts(self, rows: Ints) -> Ints:
         """Return how many of these rows each connection has."""
-        found: Ints = np.bincount(self.connection[rows], minlength=self.ends.shape[1])
-        return found
+        return np.bincount(self.connection[rows], minlength=self.ends.shape[1])
 
 
 def _rows(

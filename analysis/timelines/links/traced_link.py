@@ -58,8 +58,7 @@ class Curve:
             risen_ns = (within - self._bits[number]) / rates
             after_ns = turns * self._turn_ns + self._edges_ns[number] + risen_ns
             late_ns = np.where(bits <= 0, late_ns, after_ns)
-        found: Ints = self._zero_ns + late_ns.astype(np.int64)
-        return found
+        return self._zero_ns + late_ns.astype(np.int64)
 
 
 def delays_ns(period: Period, t_ns: Ints, spread: object, *, retimes: bool) -> Ints:
@@ -102,8 +101,7 @@ def _of_steps(steps: TraceSteps, values: Values, before: Values, zero_ns: int) -
     def at(t_ns: Ints) -> Values:
         since_us = (t_ns - zero_ns) // 1000
         number = np.minimum(since_us % steps.period_us // STEP_US, len(steps.values) - 1)
-        found: Values = np.where(since_us < 0, before, values[number])
-        return found
+        return np.where(since_us < 0, before, values[number])
 
     return at
 
@@ -113,5 +111,4 @@ def _chosen(at: Callable[[Ints], Values], t_ns: Ints, spread: object, late_ns: i
     if spread not in {-1, 1}:
         return at(t_ns)
     choose = np.minimum if spread == -1 else np.maximum
-    found: Values = choose(at(t_ns + NEAR_NS), at(t_ns - late_ns))
-    return found
+    return choose(at(t_ns + NEAR_NS), at(t_ns - late_ns))

@@ -87,8 +87,7 @@ def _load_bytes(packets: pa.Table, found: LinkSegments, entry: Ints, metadata: R
     is_first = np.zeros(entry.size, np.bool_)
     is_first[first] = True
     size = np.where(protocol == TCP, found.key[:, SIZE] * is_first, payload)
-    load: Ints = np.where(is_load, size, 0)
-    return load
+    return np.where(is_load, size, 0)
 
 
 def _entries(packets: pa.Table, metadata: RunMetadata) -> Ints:

@@ -71,5 +71,4 @@ def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Tab
 
 
 def _within(addresses: Ints, subnet: tuple[int, int]) -> Bools:
-    found: Bools = (addresses >= subnet[0]) & (addresses <= subnet[1])
-    return found
+    return (addresses >= subnet[0]) & (addresses <= subnet[1])

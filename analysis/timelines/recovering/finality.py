@@ -161,13 +161,11 @@ def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
     last = (got.first + got.reach - 1)[mine]
     order = np.argsort(last, kind="stable")
     seen = np.append(got.t_ns[mine][order], NEVER)
-    found: Ints = np.minimum.accumulate(seen[::-1])[::-1][np.searchsorted(last[order], first)]
-    return found
+    return np.minimum.accumulate(seen[::-1])[::-1][np.searchsorted(last[order], first)]
 
 
 def _last_collection(came: Ints, collecting: Ints, first: Ints, t_ns: Ints) -> Ints:
     """Return, for each time, when the last collecting event was acknowledged by then, with some slack."""
     times = np.sort(t_ns[np.maximum(np.searchsorted(first, collecting, side="right") - 1, 0)])
     at = np.searchsorted(times, came + SLACK_NS, side="right")
-    found: Ints = np.append(0, times)[at]
-    return found
+    return np.append(0, times)[at]

@@ -216,8 +216,7 @@ def path_ns(history: DeliveryHistory, place: str, came_ns: Ints, fault_ns: int) 
     lengths = history.lengths_us(place, came_ns)
     if old is None:
         return np.zeros(len(lengths), np.int64)
-    found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
-    return found
+    return 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
 
 
 def _known(cut: ClientPieces) -> Bools:

@@ -138,8 +138,7 @@ def _backlog(pair: PairPieces, published: npt.NDArray[np.bool_], start_ns: int, 
 def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
     """Return how many events there were at each of `times`."""
     total = np.concatenate(([0], np.cumsum(count)))
-    reached: Ints = total[np.searchsorted(at_ns, times, side="right")]
-    return reached
+    return total[np.searchsorted(at_ns, times, side="right")]
 
 
 def _settled(

@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import (
-    PCAPNG,
-    Bytes,
-    Format,
-    Integers,
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import PCAPNG, Bytes, Format, Integers, column, gather
 from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
 
 HEAD_BYTES = 40
