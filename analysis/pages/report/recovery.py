@@ -61,25 +61,18 @@ def recoveries(record: AnalysedRun) -> tuple[FaultRecoveryTable, ...]:
 def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> FaultRecoveryTable:
     figures = (record.summary.get("recovery") or {}).get(fault["name"]) or {}
     rows = [row for row in record.recovery if row["fault"] == fault["name"]]
-
-    def quoted(measure: str) -> str:
-        return section.words.get((fault["kind"], measure), "") if section else ""
+    words = section.words.get(fault["kind"], {}) if section else {}
+    values = {**figures, "applied_s": fault.get("applied_s")}
 
     def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> RecoveryMeasure:
         # A worst case is null if any of its cases is; the table's maximum would be too low.
-        value = figures.get(key)
-        return RecoveryMeasure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
+        value = values.get(key)
+        return RecoveryMeasure(
+            title, meaning, show(value), value is None, words.get(key, ""), TERMS.get(key, "")
+        )
 
     asked = f"requested at {seconds(fault.get('requested_s'))}"
-    applied = fault.get("applied_s")
-    held = RecoveryMeasure(
-        "Took effect",
-        asked,
-        precise_seconds(applied),
-        applied is None,
-        quoted("applied_s"),
-        TERMS["applied_s"],
-    )
+    held = measured("applied_s", "Took effect", asked, precise_seconds)
     times = (measured(*entry, seconds) for entry in TIMES if entry[0] != "returned_s" or entry[0] in figures)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
@@ -87,10 +80,8 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
     return FaultRecoveryTable(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(held, *times, backlog, _wrong(figures, quoted("lost"))),
-        citation=section.citation
-        if section and any(kind == fault["kind"] for kind, _ in section.words)
-        else "",
+        measures=(held, *times, backlog, _wrong(figures, words.get("lost", ""))),
+        citation=section.citation if section and words else "",
         reasons=_reasons(rows, figures),
         pairs=_pairs_table(record, fault["name"], rows),
         bar=f"±{short_time(figures['error_s'], 2)}" if figures.get("error_s") else "",

@@ -59,7 +59,7 @@ class Moment:
 
 def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Moment | None:
     """Return the picture of a row of SILENCES; None if its connection has no packets to draw."""
-    taps = asked.case.tables.compared
+    taps = asked.compared
     first, end = silence["from_ns"] - BEFORE_NS, silence["to_ns"] + AFTER_NS
     paths = [each for each in taps.crossings if silence["capture"] in {each.near.name, each.far.name}]
     rows = _between_taps(asked, silence, first, end) if paths else []

@@ -6,7 +6,7 @@ It has no verdicts, since nothing says what was meant to happen.
 import base64
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 def write_page(asked: TapQuestions, path: Path) -> None:
     """Write the page. Raises OSError."""
-    taps = asked.case.tables.compared.taps
+    taps = asked.compared.taps
     silences = asked.ask("SELECT * FROM silences ORDER BY tries > 0 DESC, silence_s DESC LIMIT 1000")
     shown = _apart(silences)
     charts = [_throughput(asked, shown), _retransmissions(asked, shown), *_delays(asked, shown)]
@@ -66,13 +66,12 @@ def write_page(asked: TapQuestions, path: Path) -> None:
 
 
 def _command(asked: TapQuestions, silence: Row) -> str:
-    zero_ns, names = asked.case.tables.compared.taps.zero_ns, asked.case.tables.compared.taps.names
+    taps, port = asked.compared.taps, str(silence["client_port"])
     begin, end = (
-        f"{(silence[name] - zero_ns) / 1e9 + apart:.3f}"
+        f"{(silence[name] - taps.zero_ns) / 1e9 + apart:.3f}"
         for name, apart in (("from_ns", -0.15), ("to_ns", 0.15))
     )
-    port = str(silence["client_port"])
-    return shlex.join(["cutset", "packets", *names, "--from", begin, "--to", end, "--port", port])
+    return shlex.join(["cutset", "packets", *taps.names, "--from", begin, "--to", end, "--port", port])
 
 
 def _apart(silences: Sequence[Row]) -> list[Row]:
@@ -97,7 +96,7 @@ def _silence_text(silence: Row, zero_ns: int) -> str:
 
 def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
     """Return the first answers: what there is, and what went wrong."""
-    compared = asked.case.tables.compared
+    compared = asked.compared
     named = "capture" if len(compared.taps.taps) <= NAMED_MAX else f"'{ALL}'"
     of = asked.ask(
         f"""SELECT {named} AS capture, count(*) AS n, count(*) FILTER (closed_how = 'RST') AS resets,
@@ -126,10 +125,9 @@ def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
         for there, back in ((crossing.near.name, crossing.far.name), (crossing.far.name, crossing.near.name)):
             facts.append((f"{there} to {back}", _way(asked, there, back)))
     for clock in asked.ask("SELECT * FROM clocks WHERE source = 'packets'"):
-        offset = (
-            f"{clock['offset_ms']:+.3f} ms ± {clock['error_ms']:.3f} ms, drift {clock['drift_ppm']:+.1f} ppm"
-        )
-        facts.append((f"Clock of {clock['clock']}", f"{offset}, from packets; times here are corrected"))
+        offset = f"{clock['offset_ms']:+.3f} ms ± {clock['error_ms']:.3f} ms"
+        known = f"drift {clock['drift_ppm']:+.1f} ppm, from packets; times here are corrected"
+        facts.append((f"Clock of {clock['clock']}", f"{offset}, {known}"))
     return facts
 
 
@@ -148,26 +146,29 @@ def _way(asked: TapQuestions, there: str, back: str) -> str:
     )
     if row["middle"] is None:
         return f"{count_of(row['n'], 'packet')}, {row['lost']:,} lost"
-    error_ns = asked.case.tables.compared.error_ns(there, back, asked.case.zero_ns)
+    error_ns = asked.compared.error_ns(there, back, asked.case.zero_ns)
     error = "clocks not compared" if error_ns is None else f"± {error_ns / 1e6:.3f} ms"
     delay = f"delay {row['middle']:.3f} ms in the median, {row['most']:.3f} ms at most ({error})"
     return f"{count_of(row['n'], 'packet')}, {row['lost']:,} lost, {overtaken['n']:,} overtaken; {delay}"
 
 
-def _spans(shown: Sequence[Row], zero_ns: int) -> tuple[ChartSpan, ...]:
-    return tuple(
+def _chart(  # noqa: PLR0917 (independent parameters)
+    asked: TapQuestions, shown: Sequence[Row], key: str, title: str, y: Axis, series: Iterable[ChartSeries],
+    note: str = "",
+) -> Chart:  # fmt: skip
+    """Return a chart over time, with the shown silences that had tries."""
+    zero_ns = asked.case.zero_ns
+    spans = (
         ChartSpan("silence", (each["from_ns"] - zero_ns) / 1e9, (each["to_ns"] - zero_ns) / 1e9)
         for each in shown[:MOMENTS_MAX]
         if each["tries"]
     )
-
-
-def _axis() -> Axis:
-    return Axis("time since the first packet, s", "s", low=0.0)
+    x = Axis("time since the first packet, s", "s", low=0.0)
+    return Chart(key, title, x, y, tuple(series), spans=tuple(spans), together="time", note=note)
 
 
 def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
-    taps = asked.case.tables.compared.taps
+    taps = asked.compared.taps
     duration_ns = taps.end_ns - taps.zero_ns
     width_s = bin_ms(duration_ns) / 1000
     chosen = {tap.name: f"AND name = {asked.engine.literal(tap.name)}" for tap in taps.taps}
@@ -185,15 +186,7 @@ def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
         series.append(
             ChartSeries(name, colour_of(place), x, [rates.get(each, 0.0) for each in bins], label=name)
         )
-    return Chart(
-        "throughput",
-        "Throughput on the wire",
-        _axis(),
-        Axis("Mbit/s", "Mbit/s"),
-        tuple(series),
-        spans=_spans(shown, taps.zero_ns),
-        together="time",
-    )
+    return _chart(asked, shown, "throughput", "Throughput on the wire", Axis("Mbit/s", "Mbit/s"), series)
 
 
 def _retransmissions(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
@@ -201,36 +194,30 @@ def _retransmissions(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
     if len(counts) > NAMED_MAX:
         counts = {ALL: sum(counts.values(), Counter())}
     begun_s = zero_ns // 10**9
-    lasted = (asked.case.tables.compared.taps.end_ns - zero_ns) // 10**9 + 1
+    lasted = (asked.compared.taps.end_ns - zero_ns) // 10**9 + 1
     step = -(-lasted // 3000)
     bins = range(0, int(lasted), int(step))
-    series = tuple(
+    x = [each + (begun_s * 10**9 - zero_ns) / 1e9 if each else 0.0 for each in bins]
+    series = (
         ChartSeries(
             name,
             colour_of(place),
-            [each + (begun_s * 10**9 - zero_ns) / 1e9 if each else 0.0 for each in bins],
+            x,
             [sum(of[begun_s + second] for second in range(each, each + step)) / step for each in bins],
             label=name,
         )
         for place, (name, of) in enumerate(counts.items())
         if of
     )
-    return Chart(
-        "retransmissions",
-        "TCP segments sent again",
-        _axis(),
-        Axis("segments/s", "/s"),
-        series,
-        spans=_spans(shown, zero_ns),
-        together="time",
-    )
+    y = Axis("segments/s", "/s")
+    return _chart(asked, shown, "retransmissions", "TCP segments sent again", y, series)
 
 
 def _delays(asked: TapQuestions, shown: Sequence[Row]) -> list[Chart]:
     """Return a chart for each path: the one-way delays of packets between two taps, both directions."""
     zero_ns, found = asked.case.zero_ns, []
-    width_ns = bin_ms(asked.case.tables.compared.taps.end_ns - zero_ns) * 1_000_000
-    for number_, crossing in enumerate(asked.case.tables.compared.crossings):
+    width_ns = bin_ms(asked.compared.taps.end_ns - zero_ns) * 1_000_000
+    for number_, crossing in enumerate(asked.compared.crossings):
         ends = (crossing.near.name, crossing.far.name)
         series = []
         for place, (there, back) in enumerate((ends, ends[::-1])):
@@ -254,21 +241,11 @@ def _delays(asked: TapQuestions, shown: Sequence[Row]) -> list[Chart]:
                     form="bars",
                 )
             )
-        error_ns = asked.case.tables.compared.error_ns(*ends, zero_ns)
+        error_ns = asked.compared.error_ns(*ends, zero_ns)
         note = "The clocks could not be compared, so delays include their difference."
         if error_ns is not None:
             note = "Dots are medians, bars reach from the least to the most; "
             note += f"the clocks' error is ± {error_ns / 1e6:.3f} ms."
-        found.append(
-            Chart(
-                f"delay-{number_}",
-                f"One-way delay between {ends[0]} and {ends[1]}",
-                _axis(),
-                Axis("delay, ms", "ms"),
-                tuple(series),
-                spans=_spans(shown, zero_ns),
-                together="time",
-                note=note,
-            )
-        )
+        title = f"One-way delay between {ends[0]} and {ends[1]}"
+        found.append(_chart(asked, shown, f"delay-{number_}", title, Axis("delay, ms", "ms"), series, note))
     return found

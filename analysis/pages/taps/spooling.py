@@ -14,6 +14,7 @@ from analysis.sql.duckdb_engine import duckdb_questions
 from analysis.sql.questions import CapturesCase, Questions, SqlEngine
 from analysis.sql.tables import SqlTable
 from analysis.taps.connections import ConnectionTracker
+from analysis.taps.crossing import ComparedTaps
 from analysis.taps.tables import TapTables
 from analysis.timelines.schemas import CONNECTIONS, SILENCES
 
@@ -43,6 +44,11 @@ class TapQuestions:
 
     case: SpooledCase
     engine: Questions
+
+    @property
+    def compared(self) -> ComparedTaps:
+        """The captures with their clocks and paths."""
+        return self.case.tables.compared
 
     def ask(self, question: str) -> list[dict[str, Any]]:
         """Return the rows of an answer."""

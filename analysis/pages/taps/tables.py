@@ -1,11 +1,10 @@
 """The tables of the page of captures: silences, resets, retransmission storms, services and pairs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from analysis.pages.report.formatting import number, scaled
-from analysis.pages.report.tables import Column, PageTable, TableCell, figure, text_cell
+from analysis.pages.report.tables import Column, PageTable, label, quantity, table
 from analysis.pages.taps.spooling import TapQuestions
 
 ROWS_MAX: Final = 100
@@ -27,54 +26,46 @@ class ShownTable:
 def tables(asked: TapQuestions) -> list[ShownTable]:
     zero_ns = asked.case.zero_ns
 
-    def since(name: str) -> Any:
-        return lambda row: figure(
-            "" if row[name] is None else f"{(row[name] - zero_ns) / 1e9:.3f}", row[name]
-        )
+    def since(title: str, of: str) -> Column:
+        return quantity(title, of, lambda t_ns: "" if t_ns is None else f"{(t_ns - zero_ns) / 1e9:.3f}")
 
     ends = (
-        Column("capture", lambda row: text_cell(row["capture"])),
-        Column("client", lambda row: text_cell(f"{row['client']} port {row['client_port']}")),
-        Column("server", lambda row: text_cell(f"{row['server']} port {row['server_port']}")),
+        label("capture", "capture"),
+        label("client", lambda row: f"{row['client']} port {row['client_port']}"),
+        label("server", lambda row: f"{row['server']} port {row['server_port']}"),
     )
-    pairs = (
-        Column("capture and pair", lambda row: text_cell(row["name"])),
-        Column("forward", _bytes("forward"), numeric=True),
-        Column("backward", _bytes("backward"), numeric=True),
-    )
+    pairs = (label("capture and pair", "name"), _bytes("forward", "forward"), _bytes("backward", "backward"))
     services = (
-        Column("capture", lambda row: text_cell(row["capture"])),
-        Column("client", lambda row: text_cell(row["client"])),
-        Column("server", lambda row: text_cell(f"{row['server']} port {row['server_port']}")),
-        Column("connections", _count("n"), numeric=True),
-        Column("to server", _bytes("to_server"), numeric=True),
-        Column("to client", _bytes("to_client"), numeric=True),
-        Column("round trip, ms", _round_trip, numeric=True),
-        Column("sent again", _count("again"), numeric=True),
-        Column("reset", _count("resets"), numeric=True),
-        Column("longest silence, s", lambda row: figure(f"{row['silent']:.3f}", row["silent"]), numeric=True),
+        label("capture", "capture"),
+        label("client", "client"),
+        label("server", lambda row: f"{row['server']} port {row['server_port']}"),
+        _count("connections", "n"),
+        _bytes("to server", "to_server"),
+        _bytes("to client", "to_client"),
+        quantity("round trip, ms", "rtt", _thousandths),
+        _count("sent again", "again"),
+        _count("reset", "resets"),
+        quantity("longest silence, s", "silent", _thousandths),
     )
     silences = (
         *ends,
-        Column("from, s", since("from_ns"), numeric=True),
-        Column("to, s", since("to_ns"), numeric=True),
-        Column("length, s", lambda row: figure(f"{row['silence_s']:.3f}", row["silence_s"]), numeric=True),
-        Column(
-            "tries", _count("tries"), numeric=True, help="segments sent meanwhile that brought nothing new"
-        ),
+        since("from, s", "from_ns"),
+        since("to, s", "to_ns"),
+        quantity("length, s", "silence_s", _thousandths),
+        _count("tries", "tries", "segments sent meanwhile that brought nothing new"),
     )
     resets = (
         *ends,
-        Column("opened, s", since("start_ns"), numeric=True),
-        Column("reset, s", since("closed_ns"), numeric=True),
-        Column("by", lambda row: text_cell(row["closed_by"])),
-        Column("answered", lambda row: text_cell("yes" if row["answered"] else "no")),
+        since("opened, s", "start_ns"),
+        since("reset, s", "closed_ns"),
+        label("by", "closed_by"),
+        label("answered", lambda row: "yes" if row["answered"] else "no"),
     )
     storms = (
         *ends,
-        Column("sent again to server", _count("retransmissions_to_server"), numeric=True),
-        Column("sent again to client", _count("retransmissions_to_client"), numeric=True),
-        Column("of packets", _count("packets"), numeric=True),
+        _count("sent again to server", "retransmissions_to_server"),
+        _count("sent again to client", "retransmissions_to_client"),
+        _count("of packets", "packets"),
     )
     messages = (
         Column("capture", lambda row: text_cell(row["capture"])),
@@ -125,25 +116,19 @@ def _shown(  # noqa: PLR0917 (independent parameters)
 ) -> ShownTable:
     rows = asked.ask(f"SELECT * FROM {of} ORDER BY {order} LIMIT {ROWS_MAX}")  # noqa: S608
     [count] = asked.ask(f"SELECT count(*) AS n FROM {of}")  # noqa: S608
-    key = title.lower().replace(" ", "-")
-    cells = tuple(tuple(column.cell(row) for column in columns) for row in rows)
-    return ShownTable(title, caption, PageTable(key, columns, cells), count["n"] - len(rows))
+    shown = table(title.lower().replace(" ", "-"), columns, rows)
+    return ShownTable(title, caption, shown, count["n"] - len(rows))
 
 
-def _round_trip(row: Mapping[str, Any]) -> TableCell:
-    return figure("" if row["rtt"] is None else f"{row['rtt']:.3f}", row["rtt"])
+def _thousandths(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
-def _bytes(name: str) -> Any:
-    return lambda row: _amount(row[name])
+def _bytes(title: str, of: str) -> Column:
+    return quantity(
+        title, lambda row: None if row[of] is None else float(row[of]), lambda size: scaled(size, "B")
+    )
 
 
-def _amount(value: float | None) -> TableCell:
-    return figure("" if value is None else scaled(float(value), "B"), None if value is None else float(value))
-
-
-def _count(name: str) -> Any:
-    def cell(row: Mapping[str, Any]) -> TableCell:
-        return figure(f"{int(row[name]):,}", int(row[name]))
-
-    return cell
+def _count(title: str, of: str, help: str = "") -> Column:  # noqa: A002 - as in HTML
+    return quantity(title, lambda row: int(row[of]), "{:,}".format, help)
