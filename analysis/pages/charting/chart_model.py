@@ -131,9 +131,12 @@ def as_day(day: date) -> int:
     return day.toordinal() - _EPOCH
 
 
-def with_gaps(points: Mapping[float, Y]) -> tuple[list[float], list[Y | None]]:
-    """Return points in ascending order with None where bins are missing between them."""
-    width = min((b - a for a, b in pairwise(points)), default=0.0)
+def with_gaps(points: Mapping[float, Y], bin_s: float | None = None) -> tuple[list[float], list[Y | None]]:
+    """Return points in ascending order with None where bins are missing between them.
+
+    bin_s: the width of a bin; None: the least distance of two points.
+    """
+    width = min((b - a for a, b in pairwise(points)), default=0.0) if bin_s is None else bin_s
     xs: list[float] = []
     ys: list[Y | None] = []
     for x, y in points.items():

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, two_decades, with_gaps
 from analysis.pages.comparing import metrics
@@ -70,7 +71,7 @@ def _title(sides: Sequence[ComparedRun]) -> str:
 
 def overall(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
     """Return throughput and latency of all regions together, if any run has them."""
-    through = [_combined(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
+    through = [_combined(_lines(throughput_chart(side.record), ""), fmean) for side in sides]
     late = [_combined(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
     drawn = (
         _chart(sides, "throughput", "Throughput, mean of all regions", _THROUGHPUT, through),
@@ -153,10 +154,6 @@ def _combined(lines: Sequence[ChartSeries], how: Callable[[list[float]], float])
         for x, y in _points(line).items():
             values[x].append(y)
     return {x: how(values[x]) for x in sorted(values)}
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _rounded(points: dict[float, float]) -> tuple[list[float], list[float | None]]:

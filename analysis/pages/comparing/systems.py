@@ -59,18 +59,16 @@ def systems(sides: Sequence[ComparedRun]) -> Systems | None:
         return None
     rows, found = compared(sides, everything=True), []
     for title, section, wanted in GROUPS:
-        group = [row for name in wanted for row in rows if _matches(row, section, name) and _is_known(row)]
+        group = [
+            row
+            for name in wanted
+            for row in rows
+            if (row.section, row.metric.rpartition(".")[2]) == (section, name)
+            and any(value.value is not None for value in row.values)
+        ]
         if group:
             found.append((title, tuple(group)))
     return Systems(names, tuple(_properties(sides)), tuple(found))
-
-
-def _matches(row: MetricComparison, section: str, name: str) -> bool:
-    return row.section == section and row.metric.rpartition(".")[2] == name
-
-
-def _is_known(row: MetricComparison) -> bool:
-    return any(value.value is not None for value in row.values)
 
 
 def _properties(sides: Sequence[ComparedRun]) -> list[SystemLine]:

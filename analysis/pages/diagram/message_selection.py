@@ -133,17 +133,13 @@ def select_messages(  # noqa: PLR0917 (independent parameters)
 def _is_requested(row: Row, wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> bool:
     ends = (row["sender"], row["receiver"])
     regions = tuple(region_of[end] for end in ends)
+    types = {row["type"], *(row.get("within") or "").split()}
     return (
         _within(ends, wanted.hosts)
         and _within(regions, wanted.regions)
-        and (not wanted.types or not wanted.types.isdisjoint((row["type"], *_around(row))))
+        and (not wanted.types or not wanted.types.isdisjoint(types))
         and (wanted.stream is None or _of_stream(row, wanted, ranks))
     )
-
-
-def _around(row: Row) -> list[str]:
-    """Return the types of the messages that contained this one."""
-    return (row.get("within") or "").split()
 
 
 def _within(ends: tuple[str, ...], among: Collection[str]) -> bool:

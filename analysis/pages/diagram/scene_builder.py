@@ -93,7 +93,9 @@ def make_scene(  # noqa: PLR0917 (independent parameters)
         title=_title(record, shown_of_it.stream),
         from_s=moment.from_s,
         to_s=moment.to_s,
-        lifelines=tuple(Lifeline(host, hosts[host], _colour(record, hosts[host])) for host in shown),
+        lifelines=tuple(
+            Lifeline(host, hosts[host], colour_of(record.regions.index(hosts[host]))) for host in shown
+        ),
         arrows=tuple(chosen.arrows),
         disturbances=tuple(_disturbances(record, moment)),
         left_out=(*_other_streams(rows, wanted, shown_of_it, _ranks(record)), *chosen.left_out),
@@ -186,10 +188,6 @@ def _zero_ns(record: AnalysedRun) -> int:
     if zero_ns is None:
         raise InputError(record.name, None, "", "ended before its nodes published anything")
     return zero_ns
-
-
-def _colour(record: AnalysedRun, region: str) -> str:
-    return colour_of(record.regions.index(region))
 
 
 def _title(record: AnalysedRun, stream: int | None) -> str:

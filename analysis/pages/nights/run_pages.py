@@ -35,7 +35,6 @@ from experiments.records.rundir import RunDirectory, run_argument
 
 _LINK = b'<a id="report"'
 """The start of the link to the run's report in the template."""
-MetricValue = tuple[str, float, str]  # metric, value, unit
 
 
 def pages(
@@ -46,7 +45,8 @@ def pages(
     head: Callable[[str], str] = getattr(templates.get_template("nights_macros.html.j2").module, "head")  # noqa: B009
     looks = head("../")
     compared = {page.name for page in site.comparison("").parent.iterdir()}
-    measured, kept = _measured(past, wanted), _expectations(past, wanted)
+    measured = _by_run(past, past.metrics, wanted, ("metric", "value", "unit"))
+    kept = _by_run(past, past.expectations, wanted, ("text", "held"))
     titles = {metric: escape(title_of(metric)) for metric in pc.unique(past.metrics["metric"]).to_pylist()}
     for index in wanted:
         run = past.runs[index]
@@ -80,7 +80,7 @@ def pages(
 
 
 def _numbers(
-    run: Row, measured: Sequence[MetricValue], usual: Levels, titles: Mapping[str, Markup]
+    run: Row, measured: Sequence[tuple[Any, ...]], usual: Levels, titles: Mapping[str, Markup]
 ) -> Markup:
     """Return the rows of the table.
 
@@ -142,21 +142,14 @@ def _facts(run: Row) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts if value not in (None, "")]
 
 
-def _measured(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, list[MetricValue]]:
-    rows, table = _rows_of(past, past.metrics, wanted)
-    found: dict[int, list[MetricValue]] = defaultdict(list)
-    for row, metric, value, unit in zip(
-        rows, table["metric"].to_pylist(), table["value"].to_pylist(), table["unit"].to_pylist(), strict=True
-    ):
-        found[row].append((metric, value, unit))
-    return found
-
-
-def _expectations(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, list[tuple[str, bool]]]:
-    rows, table = _rows_of(past, past.expectations, wanted)
-    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
-    for row, text, held in zip(rows, table["text"].to_pylist(), table["held"].to_pylist(), strict=True):
-        found[row].append((text, held))
+def _by_run(
+    past: EarlierNights, table: Any, wanted: Sequence[int], columns: Sequence[str]
+) -> Mapping[int, list[tuple[Any, ...]]]:
+    """Return these columns of the table's rows of each run, by the run's index."""
+    rows, table = _rows_of(past, table, wanted)
+    found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for row, *values in zip(rows, *(table[name].to_pylist() for name in columns), strict=True):
+        found[row].append(tuple(values))
     return found
 
 

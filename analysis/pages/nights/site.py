@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from analysis.errors import AnalysisError
@@ -82,9 +81,11 @@ def _write(
 ) -> None:
     templates = environment(_HERE, COMPARING)
     usual = levels(past)
-    write_whole(site.looks, _looks(templates), sync=False)
-    write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
-    write_whole(site.charts, str(chart_scripts()), sync=False)
+    asset: Any = templates.globals["asset"]
+    looks = (asset("page.css"), str(chart_styles()), asset("nights.css"))
+    write_whole(site.folder / "looks.css", "\n".join(looks), sync=False)
+    write_whole(site.folder / "theme.js", asset("theme.js"), sync=False)
+    write_whole(site.folder / "charts.js", str(chart_scripts()), sync=False)
     _compare(past, site, checked.values())
     fresh = _to_write(past, site, checked)
     stamp = site.folder / _WRITTEN_BY
@@ -157,11 +158,6 @@ def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindin
         )
 
     return [index for index, run in enumerate(past.runs) if is_stale(run)]
-
-
-def _looks(templates: Environment) -> str:
-    asset = templates.globals["asset"]
-    return "\n".join([str(asset("page.css")), str(chart_styles()), str(asset("nights.css"))])  # type: ignore[operator]
 
 
 def _stamp() -> str:

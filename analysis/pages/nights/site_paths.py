@@ -26,21 +26,6 @@ class Site:
         """The morning page."""
         return self.folder / "index.html"
 
-    @property
-    def looks(self) -> Path:
-        """The style sheet of all pages."""
-        return self.folder / "looks.css"
-
-    @property
-    def theme(self) -> Path:
-        """The script that stores the choice of light or dark."""
-        return self.folder / "theme.js"
-
-    @property
-    def charts(self) -> Path:
-        """The script that draws the charts."""
-        return self.folder / "charts.js"
-
     def entry(self, suite: str, entry: str) -> Path:
         """Return the path of an experiment's page."""
         return self.folder / to_entry(suite, entry)

@@ -12,7 +12,7 @@ import base64
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def moments(run: RunDirectory, record: AnalysedRun) -> FaultWindows:
     for first, end in _joined(numbers[:BINS_MAX]):
         times = TimeRange(zero_ns + round(first * bin_s * 1e9), zero_ns + round(end * bin_s * 1e9))
         collector.take(transfers.read(run, times, _COLUMNS), range(first, end))
-    return made
+    return replace(made, hosts=list(collector.hosts), labels=list(collector.labels))
 
 
 def _bins(record: AnalysedRun, bin_s: float) -> list[int]:
@@ -100,15 +100,10 @@ def _bins(record: AnalysedRun, bin_s: float) -> list[int]:
 
 def _joined(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Yield ranges of consecutive bins."""
-    start = end = None
-    for number in sorted(numbers):
-        if start is None or number != end:
-            if start is not None and end is not None:
-                yield start, end
-            start = number
-        end = number + 1
-    if start is not None and end is not None:
-        yield start, end
+    ordered = np.sort(numbers)
+    for run in np.split(ordered, np.flatnonzero(np.diff(ordered) != 1) + 1):
+        if run.size:
+            yield int(run[0]), int(run[-1]) + 1
 
 
 class _Collector:
@@ -121,8 +116,8 @@ class _Collector:
         self._host_at = {host.address: host.name for host in record.plan.hosts}
         numbers = {link.name: number for number, link in enumerate(record.wan_links)}
         self._links = {hop: numbers[link.name] for hop, (link, _) in carriers(record.plan).items()}
-        self._hosts: dict[str, int] = {}
-        self._labels: dict[str, int] = {}
+        self.hosts: dict[str, int] = {}
+        self.labels: dict[str, int] = {}
 
     def take(self, table: pa.Table, bins: range) -> None:
         """Add these bins. The table has all their transfers in order of time."""
@@ -166,21 +161,14 @@ class _Collector:
             taken = round((row["t_complete_ns"] - row["t_sent_ns"]) / 1e6, 2)
         return [
             round((row["t_ns"] - self._zero_ns) / 1e6, 2),
-            self._number(self._hosts, self._made.hosts, row["sender"] or "?"),
-            self._number(self._hosts, self._made.hosts, row["receiver"] or "?"),
-            self._number(self._labels, self._made.labels, label(row, self._system, self._host_at)),
+            self.hosts.setdefault(row["sender"] or "?", len(self.hosts)),
+            self.hosts.setdefault(row["receiver"] or "?", len(self.hosts)),
+            self.labels.setdefault(label(row, self._system, self._host_at), len(self.labels)),
             taken,
             row["fate"][0],
             int(row["retransmitted"]),
             link,
         ]
-
-    @staticmethod
-    def _number(known: dict[str, int], listed: list[str], text: str) -> int:
-        if text not in known:
-            known[text] = len(listed)
-            listed.append(text)
-        return known[text]
 
 
 def _most_informative(

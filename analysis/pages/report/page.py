@@ -9,7 +9,6 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from analysis.pages.charting.chart_model import Chart, highest
@@ -30,7 +29,6 @@ from analysis.pages.report.traffic import traffic_table
 from experiments.records.run_record import Times
 from topologies.palette import colour_of
 
-_HERE = Path(__file__).parent
 _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # hundreds of plots are unusable: the busiest links are shown
 
@@ -45,11 +43,12 @@ def render(
 
     sections: sections of the run's system.
     """
+    embedded = json.dumps(moments.as_json(), ensure_ascii=False, separators=(",", ":"))
     content = _content(record) | {
         "sections": sections,
         "diagrams": diagrams,
         "moments": moments,
-        "moments_packed": packed(_compact(moments.as_json()).encode()),
+        "moments_packed": packed(embedded.encode()),
     }
     return environment().get_template("report.html.j2").render(content)
 
@@ -160,7 +159,3 @@ def _length(times: Times) -> str | None:
 def packed(content: bytes) -> str:
     """Return the content gzipped and in base64, for assets/unpack.js."""
     return base64.b64encode(gzip.compress(content, _GZIP_LEVEL, mtime=0)).decode()
-
-
-def _compact(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

@@ -123,26 +123,17 @@ def _evidence(record: AnalysedRun) -> tuple[str, ...]:
 def _recovery_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     """Return the recovery times of the worst fault."""
     recovery = record.summary.get("recovery") or {}
-    disturbing = [
-        f
-        for f in record.summary.get("faults") or ()
-        if f["kind"] not in ENDING_KINDS and f["name"] in recovery
-    ]
+    faults = record.summary.get("faults") or ()
+    disturbing = [f for f in faults if f["kind"] not in ENDING_KINDS and f["name"] in recovery]
     if not disturbing:
         return ()
     fault = max(disturbing, key=lambda f: recovery[f["name"]].get("switch_s") or 0.0)
-    figures, label = (
-        recovery[fault["name"]],
-        fault_label(fault["kind"], fault["target"]).replace(" ", "\u00a0"),
-    )
+    figures = recovery[fault["name"]]
+    label = fault_label(fault["kind"], fault["target"]).replace(" ", "\u00a0")
     lines = [HeadlineNumber(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
     if figures.get("catch_up_s") is not None:
-        lines.append(
-            HeadlineNumber(
-                seconds(figures["catch_up_s"]),
-                f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had arrived",
-            )
-        )
+        text = f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had arrived"
+        lines.append(HeadlineNumber(seconds(figures["catch_up_s"]), text))
     return tuple(lines)
 
 
@@ -160,17 +151,11 @@ def _event_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
         HeadlineNumber(large(events[key], ""), text) for key, text in extra.items() if events.get(key)
     )
     if all(value == 0 for _, value in parts):
-        return (
-            HeadlineNumber("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
-            *others,
-        )
+        text = f"lost, duplicated, out of order or corrupted of {delivered}"
+        return (HeadlineNumber("0", text, "good"), *others)
     if wrong:
-        return (
-            HeadlineNumber(
-                wrong[0], f"beside {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"
-            ),
-            *others,
-        )
+        text = "; ".join(filter(None, (f"beside {delivered}", ", ".join(wrong[1:]))))
+        return (HeadlineNumber(wrong[0], text, "bad"), *others)
     return ()
 
 
@@ -186,10 +171,7 @@ def _level_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     if throughput.get("events_per_s") is not None:
         lines.append(HeadlineNumber(large(throughput["events_per_s"], "events/s"), "at each client, mean"))
     if latency.get("p50_ms") is not None:
-        lines.append(
-            HeadlineNumber(
-                with_unit(latency["p50_ms"], "ms") + _bar(latency.get("error_ms")),
-                f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
-            )
-        )
+        value = with_unit(latency["p50_ms"], "ms") + _bar(latency.get("error_ms"))
+        text = f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}"
+        lines.append(HeadlineNumber(value, text))
     return tuple(lines)

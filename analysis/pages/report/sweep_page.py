@@ -5,6 +5,7 @@ Like a run's page it is one self-contained file (see `page`) that loads nothing 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from analysis.pages.page_environment import environment
@@ -36,6 +37,7 @@ from experiments.files.whole_files import write_whole
 from experiments.records.summary import WRONG_EVENT_FIGURES
 
 SIMULATOR = "simulator"
+_SECONDS, _MILLISECONDS = partial(with_unit, unit="s"), partial(with_unit, unit="ms")
 PROBLEMS_SHOWN = 100
 
 
@@ -168,10 +170,10 @@ def runs_table(sweep: SweepResults) -> PageTable:
         quantity(
             "mean latency",
             lambda run: run.figure("latency", "mean_ms"),
-            _milliseconds,
+            _MILLISECONDS,
             "until every client has an event",
         ),
-        quantity("p99", lambda run: run.figure("latency", "p99_ms"), _milliseconds),
+        quantity("p99", lambda run: run.figure("latency", "p99_ms"), _MILLISECONDS),
         quantity(
             "wrong",
             _wrong,
@@ -180,12 +182,7 @@ def runs_table(sweep: SweepResults) -> PageTable:
             bad=True,
         ),
         *(_recovery_columns() if any(run.open_connections for run in sweep.runs) else ()),
-        quantity(
-            "took",
-            lambda run: run.point.duration_s,
-            lambda time_s: with_unit(time_s, "s"),
-            "wall-clock time, analysis included",
-        ),
+        quantity("took", lambda run: run.point.duration_s, _SECONDS, "wall-clock time, analysis included"),
     )
     return table("runs", columns, sweep.runs)
 
@@ -196,13 +193,13 @@ def _recovery_columns() -> tuple[Column, ...]:
         quantity(
             "flows again",
             lambda run: run.figure("convergence", "full_s"),
-            lambda time_s: with_unit(time_s, "s"),
+            _SECONDS,
             "since the last change, every stream at every client",
         ),
         quantity(
             "TCP tried again",
             lambda run: run.figure("convergence", "tcp_retry_s"),
-            lambda time_s: with_unit(time_s, "s"),
+            _SECONDS,
             "since the link was back",
         ),
         label(
@@ -236,10 +233,6 @@ def _verdict_cell(run: SweepRunResult) -> TableCell:
     if point.state is RunState.SKIPPED:
         return text_cell("left out", "")
     return text_cell(point.verdict or ("not analysed" if point.ended else "not made"), status)
-
-
-def _milliseconds(time_ms: float | None) -> str:
-    return with_unit(time_ms, "ms")
 
 
 def _wrong(run: SweepRunResult) -> float | None:

@@ -1,6 +1,7 @@
 """Background traffic on the page: strips along the bottom of the timelines, and a row for each entry."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -70,17 +71,12 @@ def _ends(traffic: TrafficPlan, record: AnalysedRun) -> tuple[str, str]:
     return regions[traffic.host], regions[traffic.target]
 
 
-def _rate(bits_per_s: float | None) -> str:
-    return scaled(bits_per_s, "bit/s")
+_rate, _bytes = partial(scaled, unit="bit/s"), partial(scaled, unit="B")
 
 
 def _configured(row: dict[str, Any]) -> str:
     rate = row.get("asked_bits_per_s")
     return "unlimited" if rate is None else _rate(rate)
-
-
-def _bytes(size: float | None) -> str:
-    return scaled(size, "B")
 
 
 _COLUMNS = (

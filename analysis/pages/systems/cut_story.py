@@ -69,22 +69,16 @@ class _Story:
     def sentences(self) -> Iterator[str]:
         """Yield the sentences in order of time."""
         stood = [each for each in self._between if each.stands_at(self._begin_ns)]
-        yield self._open_at_cut(stood)
         closed = [each for each in stood if self._ended_within(each)]
-        if closed:
-            yield self._closed(closed, of=len(stood))
-        retried = self._retried()
-        if retried:
-            yield retried
-        elsewhere = self._elsewhere()
-        if elsewhere:
-            yield elsewhere
         still = [each for each in stood if each not in closed]
-        if still:
-            yield self._stayed_open(still, of=len(stood))
-        reopened = self._reopened()
-        if reopened:
-            yield reopened
+        yield from filter(None, (
+            self._open_at_cut(stood),
+            self._closed(closed, of=len(stood)) if closed else "",
+            self._retried(),
+            self._elsewhere(),
+            self._stayed_open(still, of=len(stood)) if still else "",
+            self._reopened(),
+        ))  # fmt: skip
 
     def _open_at_cut(self, stood: Sequence[TcpConnection]) -> str:
         a, b = self._cut.regions

@@ -1,7 +1,8 @@
 """The table of a comparison: each system's numbers, with minimum and maximum over its repetitions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from analysis.pages.report.formatting import EN_DASH, number, seconds, with_unit
@@ -62,19 +63,18 @@ def _runs(system: ComparedSystem) -> TableCell:
 def _cut_figure(name: str) -> Value:
     def value(record: AnalysedRun) -> float | None:
         cut = cut_of(record)
-        recovery = (record.summary.get("recovery") or {}).get(cut.fault) if cut else None
-        found = (recovery or {}).get(name)
-        return None if found is None else float(found)
+        return _known((record.summary.get("recovery") or {}).get(cut.fault), name) if cut else None
 
     return value
 
 
 def _figure(section: str, name: str) -> Value:
-    def value(record: AnalysedRun) -> float | None:
-        found = (record.summary.get(section) or {}).get(name)
-        return None if found is None else float(found)
+    return lambda record: _known(record.summary.get(section), name)
 
-    return value
+
+def _known(figures: Mapping[str, float | None] | None, name: str) -> float | None:
+    found = (figures or {}).get(name)
+    return None if found is None else float(found)
 
 
 def _bytes_per_delivery(record: AnalysedRun) -> float | None:
@@ -109,14 +109,7 @@ def _is_client(traits: tuple[str, ...]) -> bool:
     return bool(traits) and set(traits) <= {Trait.PUBLISHER, Trait.SUBSCRIBER}
 
 
-def _milliseconds(value: float) -> str:
-    return with_unit(value, "ms")
-
-
-def _microseconds(value: float) -> str:
-    return with_unit(value, "µs")
-
-
+_MILLISECONDS, _MICROSECONDS = partial(with_unit, unit="ms"), partial(with_unit, unit="µs")
 _F = SystemFigure
 FIGURES = (
     _F("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
@@ -125,18 +118,18 @@ FIGURES = (
     _F("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
     _F("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
     _F("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
-    _F("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
-    _F("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
+    _F("p50 before", _figure("latency", "before_p50_ms"), _MILLISECONDS, "until every client has it"),
+    _F("p50 after", _figure("latency", "after_p50_ms"), _MILLISECONDS, "after the link was restored"),
     _F(
         "WAN bytes", _bytes_per_delivery, number,
         "of all frames on links except background traffic, per delivered event",
     ),
     _F(
-        "servers", _processors_per_delivery(of_clients=False), _microseconds,
+        "servers", _processors_per_delivery(of_clients=False), _MICROSECONDS,
         "processor time of all but clients per delivered event, from time 0",
     ),
     _F(
-        "clients", _processors_per_delivery(of_clients=True), _microseconds,
+        "clients", _processors_per_delivery(of_clients=True), _MICROSECONDS,
         "processor time of publishers and subscribers per delivered event, from time 0",
     ),
 )  # fmt: skip

@@ -17,6 +17,7 @@ that only bounds the headroom from below.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
@@ -152,10 +153,7 @@ def _bytes_per_event(rows: list[Row]) -> float | None:
     return size / events if events else None
 
 
-def _events_per_s(rate: float | None) -> str:
-    return large(rate, "events/s")
-
-
+_events_per_s = partial(large, noun="events/s")
 _COLUMNS = (
     label("Stream → region", lambda b: f"s{b.stream} from {b.origin} → {b.region}"),
     label("Fault", "fault"),

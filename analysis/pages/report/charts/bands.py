@@ -23,7 +23,7 @@ from experiments.planned.changes import (
     ProcessAction,
     ProcessChange,
 )
-from experiments.planned.plan import FaultPlan, LinkPlan, Plan
+from experiments.planned.plan import FaultPlan, Plan
 from topologies.link_parameters import LinkParameters
 
 NAME_ROWS = 3
@@ -123,7 +123,9 @@ def _hidden(record: AnalysedRun, found: Sequence[FaultPeriod]) -> Iterator[Fault
     """Yield faults without effect, because other faults had the same effect already."""
     usual = _usual_shapes(record.plan)
     changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
-    links = {f"{a}-{b}": link.name for link in record.plan.links for a, b in _both_ways(link)}
+    links = {
+        f"{a}-{b}": link.name for link in record.plan.links for a, b in ((link.a, link.b), (link.b, link.a))
+    }
     links |= {link.name: link.name for link in record.plan.links}
     for fault in record.plan.faults:
         start_s, until_us = fault.at_us / 1e6, fault.until_us
@@ -136,10 +138,6 @@ def _hidden(record: AnalysedRun, found: Sequence[FaultPeriod]) -> Iterator[Fault
                 None if until_us is None else until_us / 1e6,
                 links=(links[fault.target],) if fault.target in links else (),
             )
-
-
-def _both_ways(link: LinkPlan) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (link.a, link.b), (link.b, link.a)
 
 
 def _changes(record: AnalysedRun) -> list[_Change]:
@@ -177,12 +175,9 @@ def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
 
 def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
     return {
-        (link.name, direction): shape
+        (link.name, direction): link.towards(direction)
         for link in plan.links
-        for direction, shape in (
-            (LinkDirectionName.FORWARD, link.forward),
-            (LinkDirectionName.BACKWARD, link.backward),
-        )
+        for direction in LinkDirectionName
     }
 
 

@@ -18,6 +18,7 @@ from analysis.pages.charting.chart_model import (
     Reference,
     highest,
     two_decades,
+    with_gaps,
 )
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
@@ -27,7 +28,7 @@ from experiments.planned.plan import LinkPlan
 from topologies.link_trace import NS_PER_S, RateCurve, TraceSteps
 from topologies.palette import colour_of, dash_of
 
-Points = tuple[tuple[float, ...], tuple[float | None, ...]]
+Points = tuple[list[float], list[float | None]]
 """Seconds since time 0, and values."""
 
 PERCENTILES = {"p50": ("", 2.0), "p95": ("dash", 1.25), "p99": ("dot", 1.25)}
@@ -86,14 +87,10 @@ def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Cha
     """
     rows = defaultdict(list)
     for row in record.throughput:
-        if row["scope"] == "link" and row["direction"] in WAYS and _is_number(row.get(quantity)):
+        if row["scope"] == "link" and row["direction"] in WAYS and _finite(row.get(quantity)) is not None:
             rows[row["name"]].append(row)
     links = [link for link in record.wan_links if rows[link.name]]
     return tuple(_link_chart(record, link, rows[link.name], quantity) for link in links)
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
 
 
 def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: str) -> Chart:
@@ -285,16 +282,11 @@ def _bars(y: Sequence[float | None], bar: Sequence[float | None]) -> tuple[Seque
 
 def _points(rows: Sequence[Row], value_column: str) -> Points:
     """Return middles of bins and their values, by time; a gap between two bins becomes one None."""
-    xs: list[float] = []
-    ys: list[float | None] = []
-    for row in sorted((row for row in rows if row["start_s"] >= 0), key=lambda row: float(row["start_s"])):
-        middle = round(row["start_s"] + row["bin_s"] / 2, 6)
-        if xs and middle - xs[-1] > 1.5 * row["bin_s"]:
-            xs.append(round(xs[-1] + row["bin_s"], 6))
-            ys.append(None)
-        xs.append(middle)
-        ys.append(_finite(row.get(value_column)))
-    return tuple(xs), tuple(ys)
+    shown = sorted((row for row in rows if row["start_s"] >= 0), key=lambda row: float(row["start_s"]))
+    bin_s = shown[0]["bin_s"] if shown else 0.0
+    return with_gaps(
+        {round(row["start_s"] + bin_s / 2, 6): _finite(row.get(value_column)) for row in shown}, bin_s
+    )
 
 
 def _finite(value: float | None) -> float | None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -95,38 +96,36 @@ def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
     if not axes:
         return ()
-    counts = {axis: len({_value(run, axis) for run in sweep.runs}) for axis in axes}
-    along = max(axes, key=lambda axis: counts[axis])
+    along = max(axes, key=lambda axis: len({_value(run, axis) for run in sweep.runs}))
+    others = [axis.split(".")[-1] for axis in sweep.axes if axis != along]
+
+    def chart(key: str, title: str, y: Axis, value: Value) -> SweepChart:
+        def named(values: tuple[Any, ...]) -> str:
+            return ", ".join(f"{axis} {value}" for axis, value in zip(others, values, strict=True))
+
+        return SweepChart(
+            key, title, Axis(along), y, _lines_along(sweep, along, sweep.measured, value, named)
+        )
+
+    throughput = Axis("events/s at the slowest client", "events/s")
+    latency = Axis("p99 until every client has it, ms", "ms")
+    charts = (
+        chart("throughput", "Throughput", throughput, lambda run: run.throughput_per_s),
+        chart("latency", "Latency", latency, lambda run: run.figure("latency", "p99_ms")),
+    )
+    return tuple(chart for chart in charts if chart.series)
+
+
+def _lines_along(
+    sweep: SweepResults, along: str, runs: Sequence[SweepRunResult], y: Value, name: Callable[[Any], str]
+) -> tuple[ChartSeries, ...]:
+    """Return a line along one field for each value of the others."""
     others = [axis for axis in sweep.axes if axis != along]
 
     def x(run: SweepRunResult) -> float | None:
         return quantity(_value(run, along))
 
-    def line(run: SweepRunResult) -> tuple[Any, ...]:
-        return tuple(_value(run, axis) for axis in others)
-
-    def named(values: tuple[Any, ...]) -> str:
-        return ", ".join(f"{axis.split('.')[-1]} {value}" for axis, value in zip(others, values, strict=True))
-
-    wanted: list[tuple[str, str, Axis, Value]] = [
-        (
-            "throughput",
-            "Throughput",
-            Axis("events/s at the slowest client", "events/s"),
-            lambda run: run.throughput_per_s,
-        ),
-        (
-            "latency",
-            "Latency",
-            Axis("p99 until every client has it, ms", "ms"),
-            lambda run: run.figure("latency", "p99_ms"),
-        ),
-    ]
-    charts = [
-        SweepChart(key, title, Axis(along), axis, lines_of(sweep.measured, x, line, y, named))
-        for key, title, axis, y in wanted
-    ]
-    return tuple(chart for chart in charts if chart.series)
+    return lines_of(runs, x, lambda run: tuple(_value(run, axis) for axis in others), y, name)
 
 
 def quantity(value: Any) -> float | None:
@@ -176,16 +175,15 @@ def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     if lengths:
         return _outage_charts(sweep, lengths[0], runs)
     axis = max(counts, key=lambda axis: counts[axis])
-    names = list(dict.fromkeys(value_text(run.point.values.get(axis)) for run in runs))
-    by_name = {
-        name: [run for run in runs if value_text(run.point.values.get(axis)) == name] for name in names
-    }
+    by_name: dict[str, list[SweepRunResult]] = defaultdict(list)
+    for run in runs:
+        by_name[value_text(run.point.values.get(axis))].append(run)
     lines = [_line(number, title, key, by_name) for number, (key, title) in enumerate(FIGURES)]
     return (
         SweepChart(
             key="convergence",
             title="Every stream flows again at every client",
-            x=Axis(axis.split(".")[-1], kind="category", names=tuple(names)),
+            x=Axis(axis.split(".")[-1], kind="category", names=tuple(by_name)),
             y=Axis("since the last change, s", "s"),
             series=tuple(line for line in lines if line.x),
             note=NOTE,
@@ -195,19 +193,12 @@ def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
 
 def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult]) -> tuple[SweepChart, ...]:
     """Return plots along the length of an outage, with a line for each value of the other axes."""
-    others = [other for other in sweep.axes if other != axis]
-
-    def x(run: SweepRunResult) -> float | None:
-        return quantity(_value(run, axis))
-
-    def line(run: SweepRunResult) -> tuple[Any, ...]:
-        return tuple(_value(run, other) for other in others)
 
     def lines(section: str, name: str, title: str) -> tuple[ChartSeries, ...]:
         def named(values: tuple[Any, ...]) -> str:
             return ", ".join(map(str, values)) or title
 
-        return lines_of(runs, x, line, lambda run: run.figure(section, name), named)
+        return _lines_along(sweep, axis, runs, lambda run: run.figure(section, name), named)
 
     flows = lines("convergence", "full_s", "every stream flows")
     retries = lines("convergence", "tcp_retry_s", RETRY) if len(flows) == 1 else ()

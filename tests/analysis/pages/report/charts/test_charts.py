@@ -36,7 +36,7 @@ def test_regions_beyond_the_palette_differ_in_their_dashes() -> None:
 
 
 def test_points_are_in_the_middle_of_their_bins(record: AnalysedRun) -> None:
-    assert throughput_chart(record).series[0].x[:3] == (0.1, 0.3, 0.5)
+    assert throughput_chart(record).series[0].x[:3] == [0.1, 0.3, 0.5]
 
 
 def test_a_missing_bin_is_a_gap_and_not_a_zero(record: AnalysedRun) -> None:
