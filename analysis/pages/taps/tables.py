@@ -68,13 +68,13 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         _count("of packets", "packets"),
     )
     messages = (
-        Column("capture", lambda row: text_cell(row["capture"])),
-        Column("message", lambda row: text_cell(row["kind"])),
-        Column("messages", _count("n"), numeric=True),
-        Column("bytes", _bytes("size"), numeric=True),
-        Column("sent again", _count("again"), numeric=True),
-        Column("first, s", since("first_ns"), numeric=True),
-        Column("last, s", since("last_ns"), numeric=True),
+        label("capture", "capture"),
+        label("message", "kind"),
+        _count("messages", "n"),
+        _bytes("bytes", "size"),
+        _count("sent again", "again"),
+        since("first, s", "first_ns"),
+        since("last, s", "last_ns"),
     )
     of_messages = f"""(SELECT capture, {_KIND} AS kind, count(*) AS n, sum(length) AS size,
         count(*) FILTER (retransmitted) AS again, min(t_first_ns) AS first_ns, max(t_first_ns) AS last_ns
