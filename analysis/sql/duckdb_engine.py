@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
-import pyarrow.fs
 from duckdb.func import FunctionNullHandling, PythonUDFType
 from duckdb.sqltypes import DuckDBPyType
-from pyarrow import dataset
 
 from analysis.errors import AnalysisError
 from analysis.sql.functions import SqlFunction
@@ -55,9 +53,10 @@ class DuckDbEngine:
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
         """See `SqlEngine`."""
-        found = dataset.dataset(
-            list(files), schema=columns, format="parquet", filesystem=pa.fs.LocalFileSystem()
-        )
+        from pyarrow.dataset import dataset  # noqa: PLC0415 - captures are no files of tables
+        from pyarrow.fs import LocalFileSystem  # noqa: PLC0415
+
+        found = dataset(list(files), schema=columns, format="parquet", filesystem=LocalFileSystem())
         self._connection.register(name, found)
 
     def add_rows(self, name: str, rows: pa.Table) -> None:

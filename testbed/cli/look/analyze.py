@@ -29,6 +29,9 @@ def command(run_names: tuple[str, ...], master: str | None, captures: str | None
         from experiments.records.rundir import RunDirectory
 
         start_spark_early(run for run in found if isinstance(run, RunDirectory))
-    from testbed.campaign.analyses import analyze_all  # while Java starts
+    from analysis.arrow_alone import keep_pandas_out  # while Java starts
+
+    keep_pandas_out()
+    from testbed.campaign.analyses import analyze_all
 
     return analyze_all(found, master, captures)

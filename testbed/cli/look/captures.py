@@ -45,6 +45,9 @@ def command(
     took, and how far the clocks differ. docs/captures.md explains the words. Exit codes: 0 written, 2 bad
     input, 3 this machine cannot.
     """
+    from analysis.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from analysis.pages.taps.page import write_page
     from analysis.pages.taps.spooling import spooled
     from testbed.cli.captures import opened_captures

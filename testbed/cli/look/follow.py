@@ -29,6 +29,9 @@ def command(
     """
     import json
 
+    from analysis.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from analysis.capture.clocks.machine_clocks import read_on_reference
     from analysis.errors import check_messages, check_packets
     from analysis.inspect.following.after_fault import event_after

@@ -112,6 +112,9 @@ def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
+    from analysis.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from analysis.capture.clocks.machine_clocks import read_on_reference
     from analysis.errors import check_measured, check_messages, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of

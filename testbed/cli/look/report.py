@@ -18,6 +18,9 @@ def command(run_name: str) -> None:
     Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet, 3 another
     command uses it.
     """
+    from analysis.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from analysis.pages.report import write_report
     from experiments.campaigns.sweepdir import SweepDirectory
     from testbed.campaign.in_use import sole_writer

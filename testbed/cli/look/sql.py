@@ -67,6 +67,9 @@ def command(
     Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes
     or analyses one.
     """
+    from analysis.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from analysis.sql.answers import OutputFormat
     from analysis.sql.questions import read_cases
     from testbed.campaign.in_use import reading

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.capture.pcap.captures import write_pcap
 from tests.analysis.inspect.packets.small_run import around_the_cut
 
 HEAVY = {
@@ -13,6 +14,7 @@ HEAVY = {
     "yaml",
     "numpy",
     "pyarrow",
+    "pandas",
     "pyspark",
     "duckdb",
     "sqlglot",
@@ -62,6 +64,13 @@ def test_a_command_imports_only_what_it_needs(command: str, needed: set[str]) ->
 def test_messages_of_a_run_are_shown_without_what_reads_captures_or_plans(tmp_path: Path) -> None:
     run = around_the_cut().write(tmp_path / "a-run")
     assert imported_by(["packets", str(run.path), "--around", "cut", "--link", "r2-r3"]) <= MESSAGES
+
+
+def test_a_question_about_a_capture_is_answered_without_pandas(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "a.pcap", [])
+    imported = imported_by(["sql", str(capture), "SELECT count(*) FROM packets"])
+    assert "pyarrow" in imported
+    assert "pandas" not in imported
 
 
 def imported_by(words: list[str]) -> set[str]:
