@@ -64,6 +64,7 @@ class StreamSource:
         "overdue",
         "resumed_us",
         "returns",
+        "settled",
         "source",
         "told_us",
         "without_room",
@@ -81,6 +82,7 @@ class StreamSource:
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
+        self.settled: Expects | None = None  # for which the rule changed nothing when it was last applied
         self.without_room: Batch | None = None  # the batch for which there was no room
 
 
@@ -134,9 +136,10 @@ class StreamSources:
             *ends, cnt = sorted(cnts)
             before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             earlier = self._earlier(source, before, cnt, now_us)
-            source.offers[proxy] = Offer(proxy, cnt, earlier, before.path, tuple(ends))
+            offer = source.offers[proxy] = Offer(proxy, cnt, earlier, before.path, tuple(ends))
             source.told_us[proxy] = now_us
-            self.choose(stream, source)
+            if source.crossing is not None or not self._is_settled(stream, source, before, offer):
+                self.choose(stream, source)
             if source.without_room is not None:
                 self._go_on_with_room(stream, source, source.without_room)
             if source.crossing is not None:
@@ -175,6 +178,30 @@ class StreamSources:
                 self._reset(source)
                 self.choose(stream, source, why)
 
+    def _is_settled(self, stream: int, source: StreamSource, before: Offer, offer: Offer) -> bool:
+        """Return whether the rule changes nothing now that `offer` has replaced `before`.
+
+        If it changed nothing before, and all counters have only grown, no other offer has become better, so
+        the others need not be compared again.
+        """
+        settled = source.settled
+        if settled is None:
+            return False
+        expects = Expects(source.source, self._reached(stream, source))
+        if expects.source != settled.source or expects.seq < settled.seq:
+            return False
+        if offer.cnt < before.cnt or offer.earlier < before.earlier:
+            return False
+        if offer == before:
+            return True
+        offers = {offer.proxy: offer}
+        if expects.source is not None:
+            offers[expects.source] = source.offers[expects.source]
+        if choose(self._region, offers, expects, source.overdue) is not None:
+            return False
+        source.settled = expects
+        return True
+
     def choose(self, stream: int, source: StreamSource, why: str = "") -> None:
         """Apply the rule. `why`: the cause of this check, if it differs from the rule's own reason."""
         assert source.source is None or source.source in source.offers, "a source that is not connected"
@@ -185,6 +212,7 @@ class StreamSources:
             if source.source not in rest:
                 expects = Expects(None, self._cnt(stream))
         choice = choose(self._region, offers, expects, source.overdue)
+        source.settled = expects if choice is None and source.crossing is None else None
         if choice is None:
             return
         after, reason = choice

@@ -1,5 +1,7 @@
 """Sources of streams, told by hand: what an advertisement ago is, and who is asked between two epochs."""
 
+import random
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -129,3 +131,36 @@ def test_a_proxy_remembers_where_it_left_former_epochs():
     assert stream.ends == (first_seq_of_epoch(1) - 1, first_seq_of_epoch(2) - 1)
     stream.truncate(first_seq_of_epoch(2) - 1)
     assert stream.ends == (first_seq_of_epoch(1) - 1,)
+
+
+class EverythingCompared(StreamSources):
+    """Applies the rule to all offers at each advertisement."""
+
+    def _is_settled(self, *_):
+        return False
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_comparing_only_what_was_advertised_changes_no_decision(seed):
+    draw = random.Random(seed)
+    benches = [Bench(), Bench()]
+    benches[1].sources = EverythingCompared(benches[1].history, ME, PERIOD_US, benches[1])
+    benches[1].sources.add(STREAM)
+    cnts, own = dict.fromkeys("abcde", 0), 0
+    for step in range(300):
+        proxy, what = draw.choice("abcde"), draw.random()
+        if what < 0.05:
+            act = partial(StreamSources.lost, proxy=proxy, why="lost", now_us=step * 300_000)
+        elif what < 0.2:
+            path = draw.choice([(), (OWNER,), (NEAR, OWNER), (NEAR, 3, OWNER), (NEAR, ME, OWNER)])
+            act = partial(StreamSources.told_paths, proxy=proxy, paths={STREAM: path})
+        else:
+            cnts[proxy] = max(0, cnts[proxy] + draw.choice([0, 1, 30, 30, -90]))
+            own = draw.randint(own if draw.random() < 0.9 else 0, max(own, *cnts.values()))
+            counters = [Counter(STREAM, cnts[proxy])]
+            act = partial(StreamSources.advertised, proxy=proxy, counters=counters, now_us=step * 300_000)
+        for bench in benches:
+            bench.has(own)
+            act(bench.sources)
+        assert benches[0].asked == benches[1].asked, f"step {step}"
+    assert len(benches[0].asked) > 5
