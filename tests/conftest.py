@@ -1,4 +1,4 @@
-"""Settings of the whole suite: fixed examples, available programs, and groups of tests.
+"""Settings of the whole suite: few fixed examples, available programs, and groups of tests.
 
 Several workers share the suite (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait.
 Tests that build networks would disturb each other's clocks: those on this machine are one lane, and those
@@ -8,6 +8,7 @@ workers, and by all when the lanes are finished. A lane is a group that stays in
 (`testbed/pytest_plugin/groups.py`) and starts first (`--no-loadscope-reorder`).
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -22,11 +23,14 @@ from testbed.doctor import packages
 from tests.s3 import CREDENTIALS, s3_server
 from tests.testbed.provision.declared import DPKG, declared_programs, installed, link_all
 
-settings.register_profile("suite", derandomize=True, deadline=None)  # no example fails for being slow
+settings.register_profile("suite", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=1_000)  # --hypothesis-profile thorough
 settings.load_profile("suite")
 
 LANES = {"machines": "machines", "uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
 """The lane of a test, by its marker. The first of these that it has counts."""
+GARBAGE_MAX = 20_000
+"""Objects between two collections of the youngest."""
 ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}
 
 
@@ -53,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, lane in lanes.items():
         item.add_marker(pytest.mark.xdist_group(lane))
     items.sort(key=lambda item: ORDER.get(lanes.get(item), len(ORDER)))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported out of garbage collections: thousands of them take a tenth of the time."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE_MAX)
 
 
 @pytest.fixture(scope="session")

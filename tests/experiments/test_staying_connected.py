@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.faults.links import CutFault, Flap
@@ -73,7 +73,6 @@ def test_every_topology_that_ships_stays_connected_in_the_end(load, name):
     assert (lost > 0) == (LosableLinks(topology).count_max > 0)
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**63))
 def test_as_many_are_drawn_as_asked_and_a_link_is_lost_at_most_once(seed):
     topology = load_topology("grid-3x3")

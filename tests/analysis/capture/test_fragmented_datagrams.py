@@ -67,10 +67,9 @@ def gaps_in(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
 
 @both
 @pytest.mark.parametrize("size", [64, 1_480])
-@pytest.mark.parametrize("seed", range(3))
-def test_fragments_in_any_order_are_the_datagram(tmp_path: Path, cut: Cut, size: int, seed: int) -> None:
+def test_fragments_in_any_order_are_the_datagram(tmp_path: Path, cut: Cut, size: int) -> None:
     frames = [frame for number in (1, 2, 3) for frame in cut(number, 10 + number, number=number, size=size)]
-    random.Random(seed).shuffle(frames)
+    random.Random(0).shuffle(frames)
     found = extracted(tmp_path, at_intervals([*frames, *cut(4, number=4, size=65_000)]))
     assert sorted(seqs_in(found)) == [1, 2, 3, 4, 11, 12, 13]
     assert set(found["messages"].column("dport").to_pylist()) == {6000}

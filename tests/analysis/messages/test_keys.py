@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
@@ -73,7 +73,6 @@ def test_encoded_keys_decode_and_have_a_known_size(messages: list[Any]) -> None:
     assert sum(map(CODEC.size_bytes, messages)) == len(data)
 
 
-@settings(max_examples=40, deadline=None)
 @given(sent, st.sampled_from([1, 9, 100]))
 def test_the_analysis_has_them_in_a_column(tmp_path_factory: Any, messages: list[Any], size: int) -> None:
     capture = connection(tmp_path_factory.mktemp("keys") / "a.pcap", in_pieces(encoded(messages), size))

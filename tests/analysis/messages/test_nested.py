@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
@@ -105,7 +105,6 @@ def tables(folder: Path, data: bytes, size: int = 1000) -> dict[str, list[dict[s
     return {name: pa.Table.from_batches(found[name], schemas[name]).to_pylist() for name in schemas}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(nested, min_size=1, max_size=8), st.sampled_from([7, 100]))
 def test_the_table_of_messages_has_the_inmost_message_and_what_it_came_in(
     tmp_path_factory: Any, messages: list[Any], size: int
@@ -178,7 +177,6 @@ def test_wireshark_shows_it(tmp_path: Path) -> None:
     assert refused.experts == [f"more than {NESTED_MAX} messages within each other"]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(nested, min_size=1, max_size=5))
 def test_scapy_reads_and_writes_it(messages: list[Any]) -> None:
     toys, data = layers_of(CODEC, "toy"), encoded(messages)

@@ -8,7 +8,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from tests.node.cluster import COARSE, MESH, Cluster, S
 
-SEEDS = range(40)
+SEEDS = range(10)
 CUT_US, HEAL_US, END_US = 5 * S, 9 * S, 12 * S
 AFFECTED = (("r3/client-0", 2), ("r2/client-0", 3))  # whose direct way is r2-r3
 
@@ -52,7 +52,7 @@ def test_cuts_over_40_seeds_recover_within_two_seconds_and_return():
     assert max(returned_s) <= 1.5, max(returned_s)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_cut_in_one_direction_recovers_too(seed):
     cluster, before = cut_and_heal(seed, both=False)
     cluster.check_deliveries()

@@ -78,7 +78,7 @@ def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rat
 
 
 def test_how_long_it_takes_goes_with_the_advertisement_period():
-    times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(5)]
+    times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(3)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
     assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s
 

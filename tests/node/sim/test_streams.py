@@ -7,7 +7,7 @@ from node.core.deliveries import RecordKind
 from tests.node.chained import Chaos, chained, check
 from tests.node.cluster import Cluster, S
 
-SEEDS = range(4)
+SEEDS = range(2)
 ELSEWHERE = (("r0",), ("r1",), ("r0", "r1"), ("r1",), ("r1/driver-0", "r0/driver-0"), ("r0",))
 """Two regions of three streams: each publishes on some of its own and of the other's, on two both do."""
 

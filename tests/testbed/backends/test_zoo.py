@@ -1,4 +1,4 @@
-"""`link-failure-zoo`, three seeds of each small topology: in a network that stays connected nothing is lost,
+"""`link-failure-zoo`, one seed of a topology of each kind: in a network that stays connected nothing is lost,
 every stream flows again soon, and then no client changes its source.
 """
 
@@ -20,8 +20,7 @@ SHORTER = (  # fewer batches in less time, so that all take a minute
 )  # fmt: skip
 ZOO = read_experiment("link-failure-zoo", SHORTER)
 SEEDS = (1, 2, 3)
-MANY_REGIONS = 8
-"""From this number of regions on, one seed suffices: a run's cost grows with the square of its regions."""
+KINDS = ("ring-4", "ring-7", "line-5", "star-6", "grid-2x3", "tree-7", "cliques-2x3", "random-12-asymmetric")
 
 
 Summary = dict[str, Any]
@@ -40,17 +39,13 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ZOO.experiment.sweep["topology"])
+@pytest.mark.parametrize("name", KINDS)
 def test_every_stream_flows_again_and_at_rest_nobody_changes_a_source(run: Run, name: str) -> None:
-    found = []
-    for seed in SEEDS if len(load_topology(name).regions) < MANY_REGIONS else SEEDS[:1]:
-        summary = run(name, seed)
-        assert (seed, missed(summary), summary["verdict"]) == (seed, [], "passed")
-        assert summary["convergence"]["connected"]
-        assert summary["events"]["delivered"] > 0
-        found.append(summary["convergence"]["beyond_way_s"])
-    assert max(found) <= 2.5  # medians are the experiment's matter, which has 50 seeds
-    assert min(found) <= 1.5
+    summary = run(name, SEEDS[0])
+    assert (missed(summary), summary["verdict"]) == ([], "passed")
+    assert summary["convergence"]["connected"]
+    assert summary["events"]["delivered"] > 0
+    assert summary["convergence"]["beyond_way_s"] <= 2.5  # medians are the experiment's matter
 
 
 @pytest.mark.slow

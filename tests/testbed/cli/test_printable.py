@@ -109,12 +109,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
-@pytest.mark.parametrize("text", [each for each in HOSTILE if each != "\udc80"])
 @pytest.mark.parametrize("command", [["packets"], ["packets", "--json"], ["packets", "--retransmissions"],
                                      ["follow", "2", "1"], ["follow", "2", "1", "--packets"]])  # fmt: skip
 def test_names_in_a_runs_tables_are_shown_in_one_line(
-    made: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str
+    made: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
+    text = "".join(HOSTILE[:-1])
     run = RunDirectory(Path(shutil.copytree(made.path, tmp_path / "a-run")))
     [first, *more] = [
         path for path in run.table("transfers").glob("*.parquet") if pq.read_metadata(path).num_rows

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -329,7 +329,6 @@ def at_instant(
     return state, LinkParameters(**values)
 
 
-@settings(max_examples=300)
 @given(st.lists(any_fault, max_size=7))
 @example([{"at": 1, "flap": ["r0", "r1"], "down": 1, "up": 1, "for": 9, "mode": "down", "direction": "both"}])
 @pytest.mark.slow
@@ -349,7 +348,6 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
                 assert now == at_instant(faults, link, forward, instant)
 
 
-@settings(max_examples=100)
 @given(st.lists(any_fault, max_size=7))
 def test_every_change_changes_something_and_names_a_fault(faults):
     known = {f"f{number}" for number in range(len(faults))}

@@ -21,9 +21,8 @@ SUITES = (
     "tests/testbed/network/test_faults.py",
     "tests/testbed/network/test_machines.py",
 )
-TESTS_MIN = 29
+TESTS_MIN = 27
 SUITES_S_MAX = 1_500.0
-BOOT_S_MAX = 300.0
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,8 +42,3 @@ def test_the_suites_pass_with_netem_in_a_kernel_that_has_it() -> None:
     assert passed is not None, booted.console
     assert int(passed[1]) >= TESTS_MIN
     assert "skipped" not in booted.console
-
-
-def test_a_command_that_fails_inside_is_seen_outside() -> None:
-    booted = boot([sys.executable, "-c", "raise SystemExit(7)"], timeout_s=BOOT_S_MAX)
-    assert booted.returncode == 7

@@ -63,7 +63,7 @@ def joined(found: list[tuple[int, bytes]], first: int) -> bytes:
     return bytes(stream)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("cut", [ipv4, ipv6])
 @pytest.mark.parametrize("seq", [100, 2**32 - 700])
 def test_fragments_in_any_order_are_the_segment(

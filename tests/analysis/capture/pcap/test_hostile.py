@@ -43,7 +43,7 @@ GOOD = {
     "microseconds, big-endian": pcap_bytes(at_intervals(FRAMES), order=">", nanoseconds=False),
     "pcapng": _pcapng("<") + _pcapng(">"),
 }
-EVERY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+EVERY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def attempt(path: Path) -> tuple[CaptureIndex | None, str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
@@ -81,7 +81,6 @@ def by_hand(events, asked):
     return found
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
     st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
@@ -96,7 +95,6 @@ def test_audiences_equal_those_computed_event_by_event(tmp_path_factory, events,
     assert found == by_hand(events, asked)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
     st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),

@@ -4,7 +4,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.timelines import schemas
@@ -81,13 +81,11 @@ def two_disagree(sequences):
 EVENTS = st.tuples(st.integers(0, 2), st.integers(1, 2))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.lists(EVENTS, max_size=7), min_size=1, max_size=4))
 def test_events_are_out_of_order_exactly_if_no_order_fits_all_clients(sequences):
     assert bool(late(*sequences)) == (not one_order_fits(sequences))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.permutations([(n, 1) for n in range(5)]), min_size=1, max_size=5))
 def test_if_all_get_everything_total_order_is_broken_if_two_clients_disagree(sequences):
     assert bool(late(*sequences)) == two_disagree(sequences)

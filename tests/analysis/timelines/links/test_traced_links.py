@@ -49,7 +49,7 @@ def judged(captured: Captured, changes: list[Change], trace: LinkTrace = TRACE) 
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(
     traces,
     st.lists(

@@ -133,7 +133,7 @@ class World:
         self.on_its_way |= {near: [m.Connected(near[1], peer)], far: [m.Connected(far[1])]}
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(20))
 def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
     first, second = Peer("a", "b"), Peer("b", "a")
     world = World(first, second, seed=seed)
@@ -146,7 +146,7 @@ def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
 
 
 def test_two_that_dial_each_other_at_once_seldom_open_a_third_connection():
-    worlds = [World(Peer("a", "b"), Peer("b", "a"), seed=seed) for seed in range(200)]
+    worlds = [World(Peer("a", "b"), Peer("b", "a"), seed=seed) for seed in range(40)]
     for world in worlds:
         world.run()
     assert sum(world.number > 4 for world in worlds) < 20
@@ -170,7 +170,7 @@ def test_another_process_of_that_name_replaces_the_connection_dialled_from_eithe
     assert bench.connections == [2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
     names = "abcde"
     peers = [Peer(name, *(other for other in names if other != name)) for name in names]

@@ -36,7 +36,7 @@ def _is(effect, event):
     return getattr(effect, "event", None) == event
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("dimensions", [2, 14])
 def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(seed, dimensions):
     overlay = Overlay(24, dimensions, seed)
@@ -53,7 +53,7 @@ def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(seed, 
     assert_settled(overlay)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
     overlay = Overlay(40, 2 + 3 * seed, seed)
     for address in overlay.rng.sample(sorted(overlay.network.nodes), 10):
@@ -93,7 +93,7 @@ def test_a_node_that_was_started_again_is_another_one(away_us):
     assert_settled(overlay)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("is_one_way", [False, True])
 def test_a_link_that_is_cut_makes_relays_and_no_takeovers(seed, is_one_way):
     overlay = Overlay(32, 2 + 3 * seed, seed)
@@ -112,7 +112,7 @@ def test_a_link_that_is_cut_makes_relays_and_no_takeovers(seed, is_one_way):
     assert zones(overlay) == before
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_both_sides_of_a_partition_go_on_and_all_get_back_what_was_theirs(seed):
     overlay = Overlay(16, 2 + 3 * seed, seed)
     before = zones(overlay)

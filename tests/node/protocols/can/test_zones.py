@@ -4,7 +4,7 @@ from math import dist
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.can.zone_table import ZoneTable
@@ -41,7 +41,6 @@ def cells(*zones: Zone) -> set[tuple[int, ...]]:
 TWO = st.integers(1, 3).flatmap(lambda dimensions: st.tuples(boxes(dimensions), boxes(dimensions)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(SPACES)
 def test_each_point_is_in_one_zone_of_a_partition_and_the_table_says_so(
     space: tuple[int, int, Random],
@@ -57,7 +56,6 @@ def test_each_point_is_in_one_zone_of_a_partition_and_the_table_says_so(
         assert all(zone.distance(point) == 0 for zone, has in zip(zones, containing, strict=True) if has)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SPACES)
 def test_a_table_answers_as_its_zones_do_one_by_one(space: tuple[int, int, Random]) -> None:
     dimensions, count, rng = space

@@ -24,7 +24,7 @@ SIZES = [(2, 60), (4, 120), (6, 150), (14, 150)]
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_zone_of_the_region_is_visited_once_and_no_other(dimensions, count, seed):
     overlay, regions, _ = cases(seed, dimensions, count, events=40)
     for region in regions:
@@ -107,7 +107,7 @@ def test_subscriptions_that_match_are_in_the_region_that_the_event_affects():
     assert matched > 300
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_neighbours_that_come_and_go_leave_what_those_that_are_there_would(seed):
     rng = Random(seed)
     zones = any_partition(4, 60, rng)

@@ -4,7 +4,7 @@ import tracemalloc
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.sprinkler.messages import CODEC, EventKind, Events, Predicate, Publish, SparseEvents
@@ -139,7 +139,6 @@ def check_reader(stream, dumb, cnt, limit_bytes, beyond):
     assert cnt >= upto
 
 
-@settings(max_examples=100)
 @given(steps)
 def test_readers_get_each_event_or_a_tombstone_that_a_committed_event_accounts_for(script):
     history, dumb, clock = EventHistory([STREAM], 1 << 30), Dumb(), [0]
@@ -173,7 +172,6 @@ exact = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(exact)
 def test_live_events_are_those_that_no_committed_predicate_matches(script):
     history, dumb, clock = EventHistory([STREAM], 1 << 30), Dumb(), [0]

@@ -76,7 +76,7 @@ def test_a_full_disk_refuses_publishers_and_loses_nothing_when_it_is_free_again(
 
 
 def test_a_killed_replica_has_what_was_acknowledged_whatever_it_lost_of_the_rest():
-    for seed in range(8):
+    for seed in range(3):
         c = cluster(regions=2, seed=seed)
         c.run(2 * S + 12_345 * seed)
         acknowledged = c.published()
@@ -109,7 +109,7 @@ def test_durable_replicas_without_a_place_for_it_are_refused():
         build_machine(spec, None)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledged(seed):
     c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=QUICK)
     c.run(2 * S + 54_321 * seed)
@@ -142,8 +142,9 @@ def powerless(c, region="r0", *roles):
     return lost
 
 
-@pytest.mark.parametrize("roles", [("proxy",), ("proxy", "configuration")])
-@pytest.mark.parametrize("away", range(3))
+@pytest.mark.parametrize(
+    ("away", "roles"), [(0, ("proxy",)), (1, ("proxy", "configuration")), (2, ("proxy", "configuration"))]
+)
 def test_after_a_loss_of_power_a_region_goes_on_without_a_replica_that_stays_away(roles, away):
     """Whichever it is: nothing was committed without the others, and their disks have it."""
     c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
@@ -223,7 +224,7 @@ def test_a_chain_whose_disks_are_all_full_waits_for_the_first_that_has_room():
     c.check_deliveries()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_replicas_that_are_killed_in_turn_lose_nothing_and_do_not_start_from_nothing(seed):
     c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=QUICK)
     c.run(2 * S)

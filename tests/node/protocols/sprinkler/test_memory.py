@@ -10,7 +10,7 @@ from node.core.epochs import first_seq_of_epoch
 from node.protocols.sprinkler.messages import EventKind, Events, Predicate
 from node.protocols.sprinkler.storage.history import EventHistory
 
-LIMIT_BYTES = 3 << 20
+LIMIT_BYTES = 1 << 20
 CHUNK_BYTES = 64 << 10
 NOW_US = 10**12
 
@@ -56,7 +56,7 @@ def measured(count, size, **given):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("count", "size"), [(1, 10), (1, 1), (7, 10), (500, 10), (1, 5000), (1500, 10)])
+@pytest.mark.parametrize(("count", "size"), [(1, 10), (7, 10), (1, 5000), (1500, 10)])
 def test_a_full_history_uses_its_limit_and_not_more(count, size):
     batches, counted, used = measured(count, size)
     assert batches > 100

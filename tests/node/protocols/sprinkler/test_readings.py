@@ -15,7 +15,7 @@ CUT_US, HEAL_US, END_US = 6 * S, 10 * S, 13 * S
 DEAF = {**COARSE, "silence_periods": 1000.0}  # nodes that do not notice silence: the rule alone has to do it
 
 
-def steady_switches(seconds=14, **parameters):
+def steady_switches(seconds=6, **parameters):
     cluster = Cluster(rate_per_s=RATE_PER_S, parameters={**COARSE, **parameters})
     cluster.run(3 * S)
     cluster.run((3 + seconds) * S)
@@ -44,7 +44,7 @@ def test_nothing_switches_while_all_is_well():
     assert steady_switches() == 0
 
 
-@pytest.mark.parametrize("c", [0, 1, RATE_PER_S / 4, RATE_PER_S, 4 * RATE_PER_S])
+@pytest.mark.parametrize("c", [0, RATE_PER_S, 4 * RATE_PER_S])
 @pytest.mark.slow
 def test_by_the_printed_rule_streams_flap_at_every_c(c):
     assert steady_switches(subscription_rule="paper", c=float(c)) > 0

@@ -81,7 +81,7 @@ def test_views_unite_and_the_own_number_stays_out():
     assert mine.members == [2, 3, 4, PROXY]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_random_part_of_too_many_members_stays_with_the_sender(seed):
     mine = view(2, 3, 4, 5, 6, seed=seed)
     mine.received(7, [8, 9, 10, 11, 12])
@@ -92,7 +92,7 @@ def test_a_random_part_of_too_many_members_stays_with_the_sender(seed):
 
 def test_the_remaining_members_differ_between_draws():
     results = set()
-    for seed in range(20):
+    for seed in range(5):
         mine = view(2, 3, 4, 5, 6, seed=seed)
         mine.received(7, [8, 9, 10, 11, 12])
         results.add(tuple(sorted(mine.members)))
@@ -114,14 +114,14 @@ def test_a_view_of_one_is_the_sender():
     assert mine.members == [9]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_gossip_connects_a_region_with_few_hops(seed):
     region = Region(300, size=12, seed=seed)
     region.gossip(30)
     assert region.hops_to_everyone() <= 5
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_members_that_crashed_fade_out(seed):
     region = Region(200, size=10, seed=seed)
     region.gossip(30)

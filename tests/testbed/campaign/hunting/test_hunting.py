@@ -64,15 +64,15 @@ def test_a_planted_defect_is_found_shrunk_and_replayed(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_a_hunt_stops_at_its_limit_finds_nothing_in_correct_code_and_resumes(tmp_path, capfd):
-    assert hunt(tmp_path, *LITTLE, "--runs", "4", "--workers", "2") == exit_codes.FINE
+    assert hunt(tmp_path, *LITTLE, "--runs", "2", "--workers", "2") == exit_codes.FINE
     directory = HuntDirectory(tmp_path)
-    assert directory.progress().runs == 4
+    assert directory.progress().runs == 2
     content = json.loads(directory.hunt_json.read_text())
     assert content.pop("place") == "simulator"
     directory.hunt_json.write_text(json.dumps(content))  # as hunts were that were begun earlier
     assert "0 findings" in capfd.readouterr().out
-    assert hunt(tmp_path, *LITTLE, "--runs", "6", "--workers", "2") == exit_codes.FINE
-    assert directory.progress().runs == 6
+    assert hunt(tmp_path, *LITTLE, "--runs", "3", "--workers", "1") == exit_codes.FINE
+    assert directory.progress().runs == 3
 
 
 @pytest.mark.parametrize(("findings", "left"), [(1, [8]), (2, [])])
@@ -241,9 +241,12 @@ def test_an_invalid_cluster_is_refused_in_one_line(tmp_path, capsys):
 
 
 def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
-    assert hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "3") == exit_codes.FINE
+    assert (
+        hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "2", "--workers", "1")
+        == exit_codes.FINE
+    )
     progress = HuntDirectory(tmp_path).progress()
-    assert (progress.runs, progress.refused, progress.unfinished) == (3, 0, 0)
+    assert (progress.runs, progress.refused, progress.unfinished) == (2, 0, 0)
 
 
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
@@ -283,7 +286,7 @@ def test_experiments_that_cannot_be_hunted_are_refused_in_one_line(tmp_path, cap
 
 @pytest.mark.slow
 def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
-    assert hunt(tmp_path, *LITTLE, "--build", "no.such:build") == exit_codes.FAILED
+    assert hunt(tmp_path, *LITTLE, "--build", "no.such:build", "--workers", "1") == exit_codes.FAILED
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
     assert len(lines) == 1
     assert "ended without an answer" in lines[0]

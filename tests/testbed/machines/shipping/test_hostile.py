@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.machines.shipping.frames import (
@@ -83,7 +83,6 @@ def test_garbage_is_no_frame_and_no_crash(data: bytes, pieces: list[int]) -> Non
         list(iter(received.next, None))
 
 
-@settings(max_examples=300)
 @given(body=st.binary(max_size=100) | st.text(max_size=50).map(str.encode))
 def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
     for kind in (Listing, Read, Hash):

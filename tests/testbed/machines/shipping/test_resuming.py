@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.records.observations import UnshippedFile
@@ -56,7 +56,6 @@ def test_files_of_several_machines_come_into_one_directory(tmp_path: Path) -> No
     assert shipped["h0"].lines() == []
 
 
-@settings(max_examples=60)
 @given(cuts=st.lists(st.integers(1, 75_000), max_size=8))
 def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
     with tempfile.TemporaryDirectory() as destination:

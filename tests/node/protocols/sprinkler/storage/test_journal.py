@@ -7,7 +7,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from node.core import machine as m
@@ -141,7 +141,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(steps)
 def test_a_restart_from_any_state_of_the_disk_restores_all_synced_data(script):
     replica = Replica()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.sprinkler.messages import EventKind, Events, Predicate
@@ -37,7 +37,6 @@ KINDS = [(NumberIndex, numbers), (LongKeyIndex, texts)]
 
 
 @pytest.mark.parametrize(("kind", "as_keys"), KINDS)
-@settings(max_examples=60)
 @given(
     calls=st.lists(
         st.lists(st.sampled_from([0, 1, 2, 3, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), max_size=30),
