@@ -16,7 +16,7 @@ from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA
 from analysis.pages.nights import write_site
 from tests.analysis.history.records import NIGHT, make_record
 
-FLIPS = 350
+FLIPS = 120
 NO_TEXT = pa.Array.from_buffers(
     pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")]
 )

@@ -342,6 +342,7 @@ def test_a_night_keeps_few_files_however_many_runs_come_one_by_one(
     assert history.metrics().num_rows == 2 * 12
 
 
+@pytest.mark.slow
 def test_nights_are_looked_through_once_for_a_run_that_is_new(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,15 @@ import re
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 import analysis
 
 ROOT = Path(analysis.__file__).parent
 CLASS_NAME = re.compile(r"([A-Z][a-z]+){2,}")
 
 
+@pytest.mark.slow
 def test_no_label_of_a_page_is_the_name_of_a_class() -> None:
     trees = {path: ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
     classes = {

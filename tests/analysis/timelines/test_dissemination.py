@@ -1,6 +1,7 @@
 """Events that go from client to client, and batches with tombstones in them, count for what they are."""
 
 import pyarrow as pa
+import pytest
 
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
@@ -40,6 +41,7 @@ def test_events_from_a_neighbour_count_like_those_from_the_proxy():
     assert cut.arrived_ns.tolist() == [ZERO, ZERO + MS]
 
 
+@pytest.mark.slow
 def test_arrivals_stay_in_order_for_any_number_of_pieces():
     found = table(
         *(arrived("r1-client-0", "r1-proxy-0", 1 + n, 1, n * schemas.BIN_NS // MS) for n in range(400))

@@ -103,6 +103,7 @@ def collected():
     return pa.table(list(columns.values()), schema=schemas.SAMPLES)
 
 
+@pytest.mark.slow
 def test_merging_equal_samples_keeps_the_stated_accuracy(collected):
     metadata = facts_of(FAULTS, "expect=[]")
     few = latency.merge_similar(collected, metadata)

@@ -72,6 +72,7 @@ def copy(whole, tmp_path):
 
 
 @pytest.mark.parametrize("host", ["r2-proxy-0", "r3-client-0"])
+@pytest.mark.slow
 def test_a_host_s_messages_in_many_parts_are_the_same_events(whole, tmp_path, host):
     record = whole.read_run()
     messages = whole.table("messages") / f"part-{host}.parquet"
@@ -322,6 +323,7 @@ def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     assert summary["latency"]["p50_ms"] is not None
 
 
+@pytest.mark.slow
 def test_compressed_or_converted_captures_give_the_same_summary(copy, whole):
     shutil.rmtree(copy.analysis)
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):

@@ -275,6 +275,7 @@ def coverage_of(world, metadata):
     )
 
 
+@pytest.mark.slow
 def test_packets_and_records_agree_or_the_stream_is_named(world, metadata):
     found = agreement.compare(coverage_of(world, metadata), checked(world.records, metadata), metadata, {})
     assert (found.held, found.compared) == (True, 4 * 8 + 4)
@@ -311,6 +312,7 @@ def test_the_same_number_of_other_events_is_no_agreement(world, metadata):
     )
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(world):
     interrupted = read_metadata(run_record(outcome="interrupted"))
     rows = [

@@ -140,8 +140,8 @@ def test_runs_of_one_name_are_refused(
         read(tmp_path, json.dumps(content))
 
 
-@pytest.mark.parametrize("read", [sweep, night])
-@pytest.mark.parametrize("now", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize(("read", "now"), [(sweep, True), (night, False)])
 def test_every_record_is_shown_or_refused_in_one_line(
     tmp_path: Path,
     read: Callable[[Path, str], CampaignRecord[Any]],

@@ -144,7 +144,7 @@ def test_all_three_die_in_turn_while_each_comes_back_before_the_next():
     check(cluster)
 
 
-@pytest.mark.parametrize("after_us", [5_000, 9_000, 14_000, 20_000, 40_000])
+@pytest.mark.parametrize("after_us", [5_000, 14_000, 40_000])
 @pytest.mark.parametrize("dies", ["joiner", "tail", "head"])
 def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(dies, after_us):
     cluster = chained()

@@ -227,7 +227,8 @@ def test_durable_replicas_remember_the_epoch():
         assert cluster.machine(replica).history.streams[0].cnt == before
 
 
-@pytest.mark.parametrize("late_ms", [10, 12, 15, 20, 30])
+@pytest.mark.parametrize("late_ms", [12, 20])
+@pytest.mark.slow
 def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have(late_ms):
     cluster = Cluster(
         regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2 * S, parameters=QUICK
@@ -269,9 +270,10 @@ def test_nor_does_a_durable_one_with_a_service():
     assert cluster.logged("epoch_began") == []
 
 
-@pytest.mark.parametrize("proxies", [1, 3])
-@pytest.mark.parametrize("r1_first", [True, False], ids=["r1-has-taken-it", "r1-has-not"])
-@pytest.mark.parametrize("later_us", [0, 150_000, -5_000], ids=["at-once", "r1-later", "r1-before"])
+@pytest.mark.parametrize(
+    ("proxies", "r1_first", "later_us"),
+    [(1, True, 0), (1, False, 150_000), (3, True, -5_000), (3, False, 0), (3, True, 150_000)],
+)
 def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, r1_first, later_us):
     """r1 has more of r0's old epoch than r2; r0, which begins another, has nothing of it."""
     make = chained if proxies > 1 else Cluster
@@ -301,8 +303,9 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     assert cluster.delivered()["r2/client-0"] == cluster.published()
 
 
-@pytest.mark.parametrize("after_ms", [20, 60, 120, 200, 300, 420, 600])
-@pytest.mark.parametrize("proxies", [1, 3])
+@pytest.mark.parametrize(
+    ("proxies", "after_ms"), [(1, 20), (1, 120), (1, 420), (3, 60), (3, 200), (3, 300), (3, 600)]
+)
 def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, after_ms):
     """The disks that were lost do not come back by being written to for a moment."""
     make = chained if proxies > 1 else Cluster

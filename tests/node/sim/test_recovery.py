@@ -59,6 +59,7 @@ def test_a_cut_in_one_direction_recovers_too(seed):
     assert (first_after(cluster, "r3/client-0", 2, before[2]) - CUT_US) / S <= 2.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_and_another_one_does_not():
     traces = [cut_and_heal(seed)[0].network.trace for seed in (7, 7, 8)]
     assert traces[0] == traces[1]
@@ -78,6 +79,7 @@ def test_a_link_that_flaps_loses_nothing():
     cluster.check_deliveries()
 
 
+@pytest.mark.slow
 def test_a_region_behind_two_cuts_is_reached_through_the_one_way_left():
     cluster = Cluster(rate_per_s=1000)
     cluster.run(4 * S)
@@ -153,6 +155,7 @@ def test_numbers_of_events_that_died_with_their_proxy_are_not_used_again():
     assert {epoch_of(seq) for seq in (published, cluster.published()[2])} == {0, 1}
 
 
+@pytest.mark.slow
 def test_a_peer_that_catches_up_over_a_slow_link_does_not_hold_up_the_others():
     slow = type(MESH)(MESH.lan_us, MESH.wan_us, rate_bits_per_s=2_000_000)
     parameters = {**COARSE, "burst_limit_bytes": 20_000}

@@ -67,8 +67,8 @@ def flows_again_s(cluster, before):
     return (max(firsts) - CUT_US) / S
 
 
-@pytest.mark.parametrize("rate_per_s", [1, 500, 5000])
-@pytest.mark.parametrize("link", [("r0", "r1"), ("r3", "r4")])
+@pytest.mark.parametrize(("rate_per_s", "link"), [(1, ("r0", "r1")), (500, ("r3", "r4"))])
+@pytest.mark.slow
 def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rate_per_s, link):
     cluster, before = after_a_cut(1, rate_per_s=rate_per_s, link=link)
     assert cluster.logged("source_switched", from_us=CUT_US + 5 * S) == []
@@ -77,6 +77,7 @@ def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rat
     cluster.check_deliveries()
 
 
+@pytest.mark.slow
 def test_how_long_it_takes_goes_with_the_advertisement_period():
     times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(3)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
@@ -88,6 +89,7 @@ def test_by_the_printed_rule_a_slow_stream_stalls_with_a_constant_for_fast_ones(
     assert not stalled(after_a_cut(1, rate_per_s=1, c=1000.0)[0])
 
 
+@pytest.mark.slow
 def test_if_the_sources_own_advertisements_are_enough_two_proxies_hold_each_other_for_ever():
     build = with_sources(Refreshing)
     assert any(stalled(after_a_cut(seed, build=build)[0]) for seed in range(6))

@@ -30,7 +30,7 @@ def test_a_sync_takes_its_time_and_what_comes_meanwhile_goes_with_the_next():
 
 def test_after_a_kill_the_synced_part_is_there_and_some_first_part_of_the_rest():
     seen = set()
-    for seed in range(15):
+    for seed in range(60):
         clock, disks, node, _ = make(seed)
         disks.take(node, m.Append(1, (0,)))
         clock.run_until(1000)

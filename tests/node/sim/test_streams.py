@@ -45,6 +45,7 @@ def test_publishers_of_all_regions_share_a_stream_in_one_order():
     cluster.check_deliveries()
 
 
+@pytest.mark.slow
 def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_nothing():
     cluster = several(rate_per_s=600)
     cluster.run(2 * S)
@@ -61,6 +62,7 @@ def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_not
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
 def test_whatever_dies_stops_and_comes_back_nothing_is_lost_on_any_stream(seed, durable):
     cluster = several(seed=seed, rate_per_s=1500, parameters={"durable": durable})
     chaos = Chaos(cluster, seed)

@@ -51,6 +51,7 @@ class Forgetful:
                 yield effect
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(experiment, tmp_path):
     summary = summary_of(simulated(experiment, tmp_path, seed=SEED))
     assert summary["verdict"] == "passed", summary["expectations"]
@@ -60,6 +61,7 @@ def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(experiment, tmp
 
 
 @pytest.mark.parametrize("who", ["comes", "comes back"])
+@pytest.mark.slow
 def test_events_due_to_any_newcomer_are_missed_if_lost(experiment, tmp_path, who):
     plan = plan_of(experiment, seed=SEED)
     joining = plan.joining

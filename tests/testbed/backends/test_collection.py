@@ -70,6 +70,7 @@ def test_collection_by_number_and_age_is_correct(collect, tmp_path):
     assert tombstoned > 0, "the client that came back got what is left"
 
 
+@pytest.mark.slow
 def test_collection_by_key_is_correct(tmp_path):
     metadata, published, got, marks = simulated_run(tmp_path, "same_key: 8, one_of: 3", KEYS)
     wrong, tombstoned = checked(metadata, published, got, marks)

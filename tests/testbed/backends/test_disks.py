@@ -106,6 +106,7 @@ faults:
 
 
 @pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
+@pytest.mark.slow
 def test_events_wait_for_the_slow_disk_of_a_replica(tmp_path: Path, on: str) -> None:
     path = tmp_path / "slow-disk.yaml"
     path.write_text(SLOW_FOR_A_WHILE)

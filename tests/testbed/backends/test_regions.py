@@ -46,6 +46,7 @@ def clients(*numbers: int) -> list[str]:
     return [f"client-{number}" for number in numbers]
 
 
+@pytest.mark.slow
 def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
     few = "parameters={advertisement_period: 500ms, flush_interval: 50ms, view_size: 2, fanout: 2}"
     roles = "roles={proxy: 1, driver: 1, client: 24, configuration: 1}"
@@ -54,6 +55,7 @@ def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
     assert summary["events"]["delivered"] == 48 * summary["events"]["published"]
 
 
+@pytest.mark.slow
 def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
     """Separate them by a fault."""
     roles = "roles={proxy: 1, driver: 1, client: 4, configuration: 1}"

@@ -215,6 +215,7 @@ def test_processes_change_by_time():
 
 
 @pytest.mark.parametrize("cycles", [10_000])
+@pytest.mark.slow
 def test_many_flaps_are_planned_at_once(cycles):
     changes = link_changes(
         read([{"at": "0s", "flap": ["r0", "r1"], "down": "1ms", "up": "1ms", "for": f"{2 * cycles}ms"}]),
@@ -349,6 +350,7 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
 
 
 @given(st.lists(any_fault, max_size=7))
+@pytest.mark.slow
 def test_every_change_changes_something_and_names_a_fault(faults):
     known = {f"f{number}" for number in range(len(faults))}
     last = dict.fromkeys(

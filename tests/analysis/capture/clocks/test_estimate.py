@@ -150,6 +150,7 @@ def test_a_link_is_used_from_whichever_end_is_known() -> None:
     assert np.abs(corrected - shown(right, t_ns)).max() < 60 * US
 
 
+@pytest.mark.slow
 def test_the_path_with_the_smaller_error_counts() -> None:
     slow = Way(least=(5 * MS, 5 * MS))
     truth = CLOCKS["a drift of 50 ppm"]

@@ -111,6 +111,7 @@ def test_segments_may_come_in_any_order_and_again(tmp_path, own):
     assert any(found["messages"].column("retransmitted").to_pylist())
 
 
+@pytest.mark.slow
 def test_connections_are_distinguished_and_the_same_ports_may_be_used_again(tmp_path, own, monkeypatch):
     monkeypatch.setattr(sessions_module, "SHARE_SESSIONS_MAX", 2)
     frames = []

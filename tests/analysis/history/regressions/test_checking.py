@@ -112,6 +112,7 @@ def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: Hist
     assert len(flat) > 10
 
 
+@pytest.mark.slow
 def test_nights_on_a_new_level_that_is_known_are_not_far_off(planted: History) -> None:
     found = check_night(planted, night_of(108)).findings
     assert finding_of(found, CUT, SWITCH).kind == "change point"

@@ -53,6 +53,7 @@ def checked(tables: Tables, night: int = NIGHTS - 1) -> NightFindings:
     return check(runs, metrics, expectations, night_of(night))
 
 
+@pytest.mark.slow
 def test_a_figure_that_no_run_of_tonight_has_makes_the_night_fail(year: Tables) -> None:
     result = checked(without(year, lacking(59)))
     (found,) = result.worse

@@ -79,6 +79,7 @@ def test_a_page_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     assert not [page for page in site.rglob("*.html") if page.is_symlink() and "runs" not in page.parts]
 
 
+@pytest.mark.slow
 def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) -> None:
     history = History(tmp_path / "history")
     for number in range(20):
@@ -144,6 +145,7 @@ def test_the_site_again_is_the_same(copied: Written) -> None:
     assert not [page for page in first if page.suffix == ".tmp"]
 
 
+@pytest.mark.slow
 def test_pages_of_earlier_nights_are_left_alone(copied: Written) -> None:
     old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
     new = copied.folder / "runs" / f"{copied.runs('throughput-01', TONIGHT)[0]}.html"
@@ -170,6 +172,7 @@ def test_a_page_of_an_earlier_night_leads_to_its_report_as_long_as_that_is_there
     assert made.report_html.name not in page.read_text()
 
 
+@pytest.mark.slow
 def test_another_program_writes_all_pages_again(copied: Written) -> None:
     old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
     old.write_text("changed")
@@ -197,6 +200,7 @@ def _full_disk(*_: object, **__: object) -> None:
     raise OSError(28, "the disk is full", "index.html")
 
 
+@pytest.mark.slow
 def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
     history = make_year(tmp_path / "history", nights=20, experiments=1, invalid=0.0, crashed=0.0)
     page = write_site(history, tmp_path / "site").read_text()
@@ -253,6 +257,7 @@ def test_nothing_of_a_history_is_taken_for_html(tmp_path: Path) -> None:
     assert not [page for page in pages if odd in page.read_text()]
 
 
+@pytest.mark.slow
 def test_files_that_were_skipped_are_named(copied: Written) -> None:
     torn = next((copied.history.folder / "metrics").rglob("*.parquet"))
     torn.write_bytes(torn.read_bytes()[:100])

@@ -182,6 +182,7 @@ def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported
     )
 
 
+@pytest.mark.slow
 def test_a_stream_that_stays_stalled_is_reported(fresh_run: RunDirectory) -> None:
     def stalled(summary: dict[str, Any]) -> None:
         summary["convergence"] |= {"full_s": None, "median_s": None, "beyond_way_s": None, "wait_max_s": None}

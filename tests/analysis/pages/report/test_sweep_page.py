@@ -69,6 +69,7 @@ def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Ma
     assert first.comparisons[0].ours.startswith("207")  # of the calm ones only
 
 
+@pytest.mark.slow
 def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_events(made: Made) -> None:
     found = drawn(read_sweep(made("collection")))
     assert list(found) == ["figure-9", "figure-10a", "figure-10b"]

@@ -58,6 +58,7 @@ def test_captures_without_silences_say_so(sites, tmp_path):
     assert "No connection was without progress for 2 s or longer" in path.read_text()
 
 
+@pytest.mark.slow
 def test_many_captures_are_counted_together(sites, tmp_path):
     for number in range(9):
         (tmp_path / f"{number}.pcap").symlink_to(sites[0])

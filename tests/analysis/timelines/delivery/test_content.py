@@ -126,6 +126,7 @@ def test_how_selective_subscriptions_are_is_the_same_as_event_by_event(
         assert {row["matched"]: row["events"] for row in mine} == dict(expected)
 
 
+@pytest.mark.slow
 def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds():
     rng = np.random.default_rng(1)
     events, asked, attributes = 100_000, 10_000, 4

@@ -4,6 +4,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def test_late_events_are_listed_with_client_and_preceding_fault():
     assert table.schema == schemas.DELIVERIES
 
 
+@pytest.mark.slow
 def test_a_million_deliveries_of_many_clients_take_no_pairs_of_clients():
     """2,000 clients that each follow some of six streams, and one that has two events the other way round."""
     events = 3_000

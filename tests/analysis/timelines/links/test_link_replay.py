@@ -200,6 +200,7 @@ def test_a_full_queue_of_small_packets_loses_none_by_chance_if_its_rate_changed_
     assert [did.crowded for did in found] == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_loss_of_half_a_percent_is_distinguished_from_one_percent():
     half, one = (replace(NARROW, loss=loss, rate_bits_per_s=None) for loss in (0.005, 0.01))
     sent = traffic(30, 1.5, sizes=(100, 1448))

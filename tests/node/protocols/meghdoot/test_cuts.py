@@ -1,5 +1,7 @@
 """How long events take while a link is cut: a way round it is looked for where an answer does not come."""
 
+import pytest
+
 from node.core.deliveries import RecordKind
 from tests.node.protocols.meghdoot.societies import Society
 
@@ -15,6 +17,7 @@ def latencies_us(society, since_us):
     )
 
 
+@pytest.mark.slow
 def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone():
     """Neighbours have ways round the cut by then; each zone needs its own to far subscribers."""
     society = Society(28, seed=1, rate_per_s=0.1)
@@ -30,6 +33,7 @@ def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone():
     assert society.silent()
 
 
+@pytest.mark.slow
 def test_messages_in_flight_at_a_cut_do_not_wait_for_their_publisher():
     """Zones pass it on once more, before heartbeats are missed; publishers would send it again after 3 s."""
     society = Society(28, attributes=1, seed=3, rate_per_s=5)

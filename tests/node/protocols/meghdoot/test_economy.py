@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from node.core import machine as m
 from node.protocols.can.messages import Heartbeat, Routed
 from tests.node.protocols.meghdoot.societies import Society
@@ -24,6 +26,7 @@ def sends():
     return writes, kinds, society
 
 
+@pytest.mark.slow
 def test_most_hops_are_acknowledged_with_what_goes_there_anyway():
     writes, kinds, society = sends()
     assert kinds[Routed] > 400

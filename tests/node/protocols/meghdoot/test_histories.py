@@ -7,6 +7,7 @@ from tests.node.protocols.meghdoot.histories import History
 
 
 @pytest.mark.parametrize("seed", [4, 39])
+@pytest.mark.slow
 def test_whatever_happens_events_come_once_to_whom_they_are_for(seed):
     history = History(seed)
     history.happen()

@@ -35,6 +35,7 @@ def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
     assert not {log.event for _, _, log in society.logs} & {"relay", "failed", "takeover"}
 
 
+@pytest.mark.slow
 def test_subscriptions_at_once_wait_for_each_other_until_zones_have_kept_up():
     """800 of them, for which two processors take some 8 s: few are said twice."""
     said = Counter()

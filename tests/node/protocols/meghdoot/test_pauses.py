@@ -1,5 +1,7 @@
 """Peers that are stopped, and go on later: others took their zones over meanwhile, and they do not know."""
 
+import pytest
+
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import PlannedSubscription
@@ -50,6 +52,7 @@ def values_first_seen_in(zone):
     return [50 * (low + high) for low, high in common] if all(low < high for low, high in common) else None
 
 
+@pytest.mark.slow
 def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_resumes():
     """It publishes at once, into its own zone, before it has heard from anybody."""
     society = Society(12, seed=3, rate_per_s=1)

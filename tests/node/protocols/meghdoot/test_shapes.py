@@ -157,6 +157,7 @@ def test_all_leave_but_publishers_and_one(attributes):
     is_right(society, 1)
 
 
+@pytest.mark.slow
 def test_two_thirds_of_all_subscribers_die_at_once():
     society = Society(9, 6, 1, seed=3, rate_per_s=2)
     society.run(4_000_000)

@@ -31,6 +31,7 @@ def undisturbed():
     return society
 
 
+@pytest.mark.slow
 def test_events_come_once_to_whom_they_are_for(undisturbed):
     nothing_is_wrong(undisturbed)
 
@@ -45,6 +46,7 @@ def test_progress_tells_how_many_events_came(undisturbed):
     assert sum(told.values()) > 200
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_peers_die_and_come_back():
     """Two at different times; their zones are recovered from the mirror, long before subscribers refresh."""
     society = Society(12, seed=3, rate_per_s=10)
@@ -63,6 +65,7 @@ def test_nothing_is_lost_when_peers_die_and_come_back():
     assert recovered.count("mirror") >= 2
 
 
+@pytest.mark.slow
 def test_a_cut_link_makes_relays_and_no_takeovers():
     society = Society(12, seed=4)
     society.run(5_000_000)
@@ -77,6 +80,7 @@ def test_a_cut_link_makes_relays_and_no_takeovers():
     assert "takeover" not in events
 
 
+@pytest.mark.slow
 def test_events_do_not_wait_for_the_end_of_a_cut():
     """Zones answer publishers, and notify subscribers, which they do not reach and are no neighbours of."""
     society = Society(28, attributes=1, seed=1, rate_per_s=5)
@@ -95,6 +99,7 @@ def test_events_do_not_wait_for_the_end_of_a_cut():
     nothing_is_wrong(society)
 
 
+@pytest.mark.slow
 def test_zones_that_join_at_once_are_not_in_doubt():
     """Zones are given on before their giver has said that there is nothing more."""
     society = Society(16, gap_us=500)
@@ -104,9 +109,10 @@ def test_zones_that_join_at_once_are_not_in_doubt():
     nothing_is_wrong(society)
 
 
+@pytest.mark.slow
 def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
     """Check taken-over zones, which do not know the subscribers on the other side of the partition."""
-    society = Society(12, seed=2, rate_per_s=2)
+    society = Society(8, seed=2, rate_per_s=1, each=2)
     society.run(5_000_000)
     society.cut((0, 2), (0, 3), (1, 2), (1, 3))
     society.run(50_000_000)
@@ -116,12 +122,11 @@ def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
     nothing_is_wrong(society)
 
 
-@pytest.mark.parametrize("apart", [((0, 1), (0, 2), (0, 3)), ((0, 2), (0, 3), (1, 2), (1, 3))])
-def test_a_true_partition_loses_nothing_once_it_is_healed(apart):
-    """One region, or two and two: either side takes the other's zones over, and gives them back."""
+def test_a_region_that_was_apart_loses_nothing_once_it_is_back():
+    """Either side takes the other's zones over, and gives them back."""
     society = Society(12, seed=2, rate_per_s=5)
     society.run(5_000_000)
-    society.cut(*apart)
+    society.cut((0, 1), (0, 2), (0, 3))
     society.run(12_000_000)
     society.cut()
     society.run(15_000_000)
@@ -132,6 +137,7 @@ def test_a_true_partition_loses_nothing_once_it_is_healed(apart):
     assert sum(zone.volume for zone in zones) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a_peer_that_leaves_hands_over_all_that_it_has():
     society = Society(12, seed=5, rate_per_s=10)
     society.run(5_000_000)
@@ -154,6 +160,7 @@ def test_each_process_generation_has_its_own_id():
     assert len(ids) == 3
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_back_before_it_was_missed_has_nothing_of_what_it_had():
     """Cut it off before it dies, so that its death is not announced; its zone is taken over and recovered."""
     society = Society(9, seed=2, rate_per_s=10)

@@ -67,6 +67,7 @@ def made_at_once(joined, kind):
 
 
 @pytest.mark.parametrize("kind", [Plane, Routers])
+@pytest.mark.slow
 def test_each_entry_is_the_nearest_node_that_fits_and_none_is_missing(joined, kind):
     nodes, proximity = made_at_once(joined, kind)
     for place, node in enumerate(nodes):

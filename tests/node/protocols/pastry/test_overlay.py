@@ -50,6 +50,7 @@ def test_any_digits_and_leaf_sets_will_do(b, leaf_set):
     assert all(where == root_of(key, overlay.nodes) for _, key, where in delivered)
 
 
+@pytest.mark.slow
 def test_routes_are_as_long_as_the_paper_says():
     overlay = Overlay(200, parameters=PastryParameters(heartbeat_us=0))
     before = overlay.network.sent
@@ -63,6 +64,7 @@ def test_the_same_seed_gives_the_same_messages():
     assert first.route(50) == second.route(50)
 
 
+@pytest.mark.slow
 def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees():
     overlay = Overlay(48, 0)
     for address in overlay.rng.sample(sorted(overlay.network.nodes), 12):
@@ -71,6 +73,7 @@ def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees():
     assert_settled(overlay)
 
 
+@pytest.mark.slow
 def test_relays_are_not_asked_for_a_dead_process_whose_host_answers():
     overlay = Overlay(48, 2)
     overlay.run(REPAIR_US)
@@ -87,6 +90,7 @@ def test_relays_are_not_asked_for_a_dead_process_whose_host_answers():
     assert relayed == []
 
 
+@pytest.mark.slow
 def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
     overlay = Overlay(30, 3)
     for address in range(30, 60):
@@ -115,6 +119,7 @@ def test_two_disconnected_regions_agree_through_relays():
 
 
 @pytest.mark.parametrize("groups", [5, 6])
+@pytest.mark.slow
 def test_regions_agree_through_three_or_four_relays(groups):
     overlay = Overlay(40, 5)
     overlay.network.reaches = lambda a, b: abs(a % groups - b % groups) <= 1  # in a row
@@ -154,6 +159,7 @@ def test_routed_messages_arrive_despite_an_undetected_cut_or_crash():
     assert came == set(range(200))
 
 
+@pytest.mark.slow
 def test_a_ring_that_was_divided_grows_together():
     overlay = Overlay(40, 2)
     overlay.network.reaches = lambda a, b: (region(a) < 2) == (region(b) < 2)
@@ -252,6 +258,7 @@ def joined(overlay, address, contacts):
     return node, heard
 
 
+@pytest.mark.slow
 def test_a_joining_node_asks_its_leaf_set_instead_of_the_whole_ring():
     overlay = Overlay(150, parameters=PastryParameters(heartbeat_us=0))
     node, heard = joined(overlay, 1_000, [3])
@@ -262,6 +269,7 @@ def test_a_joining_node_asks_its_leaf_set_instead_of_the_whole_ring():
     assert_settled(overlay)
 
 
+@pytest.mark.slow
 def test_a_node_that_returns_at_once_gets_its_leaf_set_from_a_neighbour():
     """All that knew it know it still: for its own id they must not take it for the next one themselves."""
     overlay = Overlay(100, 2)
@@ -277,6 +285,7 @@ def test_a_node_that_returns_at_once_gets_its_leaf_set_from_a_neighbour():
     assert_settled(overlay)
 
 
+@pytest.mark.slow
 def test_a_join_does_not_wait_for_the_end_of_all_failures():
     """While its neighbours fail one after the other, some probe is always under way."""
     overlay = Overlay(60, 5)
@@ -291,6 +300,7 @@ def test_a_join_does_not_wait_for_the_end_of_all_failures():
     assert_settled(overlay)
 
 
+@pytest.mark.slow
 def test_if_candidates_fail_the_next_ones_are_asked():
     overlay = Overlay(60, 8)
     ring = sorted((node.pastry.own for node in overlay.nodes), key=lambda each: each.id)
@@ -312,6 +322,7 @@ def test_messages_forwarded_after_a_return_are_not_mistaken_for_earlier_ones():
         overlay.run(2_000_000)
 
 
+@pytest.mark.slow
 def test_each_node_on_the_way_of_a_join_gives_the_rows_that_those_before_it_do_not_have():
     """Row i from the i-th hop, the neighbourhood set from the first node, the leaf set from the last."""
     overlay = Overlay(200, parameters=PastryParameters(heartbeat_us=0))
@@ -333,6 +344,7 @@ def test_each_node_on_the_way_of_a_join_gives_the_rows_that_those_before_it_do_n
     assert leaves in {node.pastry.leaf_set.smaller[0].address, node.pastry.leaf_set.larger[0].address}
 
 
+@pytest.mark.slow
 def test_a_join_takes_as_many_messages_as_there_are_entries_to_measure():
     """O(log N): two or three for each node that was told of, and twice as many as the leaf set holds."""
     overlay = Overlay(300, parameters=PastryParameters(heartbeat_us=0))
@@ -356,6 +368,7 @@ def talk(overlay, us):
         overlay.run(100_000)
 
 
+@pytest.mark.slow
 def test_all_go_directly_again_though_each_tries_at_a_time_of_its_own():
     overlay = Overlay(40, 5, gap_us=130_000)
     overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}

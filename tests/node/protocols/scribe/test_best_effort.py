@@ -35,6 +35,7 @@ def sent_by(groups, us):
     return found
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_replicated_or_sent_again():
     reliable, plain = Groups(), Groups(delivery="best-effort")
     assert KEEPING & sent_by(reliable, 5_000_000).keys()

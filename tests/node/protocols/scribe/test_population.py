@@ -76,6 +76,7 @@ def test_the_same_seed_gives_the_same_trees(delays):
     assert edges(1) != edges(2)
 
 
+@pytest.mark.slow
 def test_a_node_to_which_very_many_come_at_once_lets_all_but_its_bound_go(delays):
     bound = 8
     rng = np.random.default_rng(1)

@@ -48,6 +48,7 @@ def epochs_got(groups, stream):
     }
 
 
+@pytest.mark.slow
 def test_events_of_a_returned_publisher_reach_all():
     groups = Groups(seed=0)
     groups.run(3_000_000)
@@ -81,6 +82,7 @@ def test_a_publisher_comes_back_while_its_root_is_gone():
     assert epochs_got(groups, stream) == {0, 1}
 
 
+@pytest.mark.slow
 def test_events_of_several_publishers_of_a_topic_arrive_once_and_in_order():
     groups = Groups(seed=1, topics=4, of_each=3)
     groups.run(3_000_000)
@@ -184,6 +186,7 @@ def numbers(groups, name, kind):
     return [(each.stream, each.first_seq + n) for each in found for n in range(each.count)]
 
 
+@pytest.mark.slow
 def test_a_publisher_writes_down_once_what_was_acknowledged_and_all_of_it_at_last():
     groups = Groups()
     name = "r1/publisher-0"
@@ -301,6 +304,7 @@ def test_a_request_before_an_unknown_stream_begins_none():
     assert topic.streams == known
 
 
+@pytest.mark.slow
 def test_events_that_no_node_holds_are_given_up_even_under_constant_churn():
     groups = Groups(members=24, topics=4, buffer_us=4_000_000)
     groups.run(3_000_000)

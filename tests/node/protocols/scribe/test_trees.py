@@ -22,6 +22,7 @@ def test_published_events_reach_all_members():
     assert_whole(groups)
 
 
+@pytest.mark.slow
 def test_through_a_cut_between_two_regions():
     groups = Groups(seed=0)
     groups.run(3_000_000)
@@ -97,6 +98,7 @@ def test_a_root_without_its_state_continues_from_the_members_numbers():
     assert_whole(groups)
 
 
+@pytest.mark.slow
 def test_events_published_on_both_sides_of_a_partition_reach_all():
     """With several publishers of a topic, each side has a root that takes events of its own."""
     groups = Groups(members=4, topics=30, of_each=2, seed=3)
@@ -108,6 +110,7 @@ def test_events_published_on_both_sides_of_a_partition_reach_all():
     assert_whole(groups)
 
 
+@pytest.mark.slow
 def test_all_members_come_back_at_the_same_time():
     """Joins lead to nodes that are joining themselves."""
     groups = Groups(members=12, topics=4)
@@ -129,6 +132,7 @@ def test_all_members_come_back_at_the_same_time():
     assert len(groups.records[members[0]]) > before
 
 
+@pytest.mark.slow
 def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
     """All who held a topic are gone for good; what their successors never had is not theirs to get."""
     groups = Groups(members=24, topics=12, replicas=0)

@@ -110,6 +110,7 @@ def test_durable_replicas_without_a_place_for_it_are_refused():
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledged(seed):
     c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=QUICK)
     c.run(2 * S + 54_321 * seed)

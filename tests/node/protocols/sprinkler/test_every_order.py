@@ -20,6 +20,7 @@ def test_in_every_order_every_region_gets_the_stream_again_and_comes_to_rest(siz
         assert searched.longest is not None, f"{links} without {cut}: an order without end"
 
 
+@pytest.mark.slow
 def test_five_regions_after_any_cuts_in_orders_by_chance():
     rng = Random(1)
     cases = paths.cases(5, 6)

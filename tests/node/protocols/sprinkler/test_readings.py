@@ -68,6 +68,7 @@ def slow_stream_after_a_cut(sources):
     return cluster.delivered()["r3/client-0"][2], cluster.published()[2]
 
 
+@pytest.mark.slow
 def test_a_slow_stream_recovers_from_a_cut_by_the_rule_alone():
     delivered, published = slow_stream_after_a_cut(StreamSources)
     assert delivered >= published - 1

@@ -64,6 +64,7 @@ def test_most_events_come_from_peers():
     assert not any(each.requests.timeouts or each.requests.duplicates for each in clients(cluster))
 
 
+@pytest.mark.slow
 def test_a_node_notifies_f_neighbours_at_once_and_others_after_a_shuffle():
     cluster = region(fanout=3, shuffle_time_us=200_000)
     cluster.run(4 * S)
@@ -120,6 +121,7 @@ def test_a_peer_known_to_be_up_to_date_is_not_notified():
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on():
     cluster = region()
     late = names(range(10))

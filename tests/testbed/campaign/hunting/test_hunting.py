@@ -121,6 +121,7 @@ def test_a_sitting_whose_time_is_over_at_once_has_a_run_all_the_same(tmp_path):
         (None, "no run was of use, of 2: 2 did not finish"),
     ],
 )
+@pytest.mark.slow
 def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):
     class Answering:
         """A process that answers the same to each case."""
@@ -240,6 +241,7 @@ def test_an_invalid_cluster_is_refused_in_one_line(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
     assert (
         hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "2", "--workers", "1")

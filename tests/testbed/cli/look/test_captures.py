@@ -24,6 +24,7 @@ def sites(tmp_path_factory) -> tuple[Path, Path]:
     return incident().write(tmp_path_factory.mktemp("incident"))
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_answers(sites, monkeypatch, capsys):
     monkeypatch.chdir(sites[0].parent)
     commands = [shlex.split(line)[1:] for line in re.findall(r"^(cutset .*)$", PAGE.read_text(), re.M)]

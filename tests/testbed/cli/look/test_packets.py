@@ -183,6 +183,7 @@ def test_long_payloads_are_cut_short_for_people(shown):
     assert lines[-1] == "                         … 36 bytes more (--json has them)"
 
 
+@pytest.mark.slow
 def test_compressed_captures_have_the_same_bytes(shown, tmp_path):
     small = around_the_cut()
     run = RunDirectory(tmp_path / "a-run")
@@ -244,6 +245,7 @@ def long_run(run, tmp_path_factory):
 
 
 @pytest.mark.parametrize("options", ["", "--json"])
+@pytest.mark.slow
 def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
     start = "from testbed.cli.main import main; main()"
     command = f"{sys.executable} -c '{start}' packets {long_run.path} {options} | head -1"
@@ -339,6 +341,7 @@ print([name for name in {SLOW} if name in sys.modules])
 @pytest.mark.parametrize(
     "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
 )
+@pytest.mark.slow
 def test_slow_modules_are_not_imported(run, options):
     command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -30,6 +30,7 @@ def run(tmp_path_factory) -> RunDirectory:
     return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
+@pytest.mark.slow
 def test_rows_are_a_table(run, capsys):
     assert main.run(["sql", str(run.path), LOST]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -92,6 +93,7 @@ def test_a_question_can_come_from_a_file(run, tmp_path, capsys):
     assert "(1 row)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_questions_come_from_standard_input_until_one_fails(run):
     asked = subprocess.run(
         [sys.executable, "-m", "testbed.cli.main", "sql", str(run.path)],
@@ -181,6 +183,7 @@ class Terminal:
         os.close(self._leader)
 
 
+@pytest.mark.slow
 def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
     with closing(Terminal(run, tmp_path)) as terminal:
         for typed, said in (

@@ -280,6 +280,7 @@ def test_a_run_with_a_large_seed_is_added_and_shown(tmp_path: Path, capsys: Said
     assert "large_seed" not in row
 
 
+@pytest.mark.slow
 def test_a_night_is_read_once_however_many_runs_are_added_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def as_earlier(nights, **changed) -> None:
     nights.directory.night_json.write_text(json.dumps(earlier | {"digest": planned.digest}))
 
 
+@pytest.mark.slow
 def test_a_night_that_an_earlier_version_began_goes_on(nights):
     nights.suite("name: first", "name: second")
     as_earlier(nights, state="pending", problem=None)

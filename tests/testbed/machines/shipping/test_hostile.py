@@ -84,6 +84,7 @@ def test_garbage_is_no_frame_and_no_crash(data: bytes, pieces: list[int]) -> Non
 
 
 @given(body=st.binary(max_size=100) | st.text(max_size=50).map(str.encode))
+@pytest.mark.slow
 def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
     for kind in (Listing, Read, Hash):
         with contextlib.suppress(ShippingError):
@@ -180,6 +181,7 @@ def test_a_machine_writes_only_where_its_files_belong(path: str, where: str) -> 
     assert str(destination("h0", path)) == where
 
 
+@pytest.mark.slow
 def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
     bomb = zstandard.compress(bytes(1 << 30))
     assert len(bomb) < 1 << 17

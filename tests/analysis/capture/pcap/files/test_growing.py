@@ -92,9 +92,10 @@ def make_pcapng(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
-@pytest.mark.parametrize("make", [make_pcap, make_pcapng])
-@pytest.mark.parametrize("step", [1, 7, 250])
+@pytest.mark.parametrize(
+    ("step", "make", "again"),
+    [(7, make_pcap, True), (250, make_pcap, False), (1, make_pcapng, False), (7, make_pcapng, True)],
+)
 def test_a_capture_that_grows_by_any_bytes_gives_the_rows_of_the_whole(
     make: Callable[[Path], Path], tmp_path: Path, step: int, again: bool
 ) -> None:

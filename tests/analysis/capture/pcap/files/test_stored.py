@@ -60,6 +60,7 @@ def rows(path: str, times: TimeRange | None = None) -> list[dict[str, object]]:
     return sorted(found, key=lambda row: (row["capture"], row["offset"]))
 
 
+@pytest.mark.slow
 def test_captures_of_any_form_have_the_rows_that_they_have_here(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "rows")
     assert rows(url) == rows(str(captures))
@@ -137,6 +138,7 @@ def test_a_capture_in_place_of_another_of_its_size_is_not_read_by_its_index(s3: 
     assert len(rows(stored(captures, s3, "replaced"), times)) == PACKETS_EACH
 
 
+@pytest.mark.slow
 def test_a_capture_that_is_replaced_after_planning_is_no_more_read(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "changing")
     reader = PcapReader(url, spark_schema(PACKETS))

@@ -58,6 +58,7 @@ def test_the_backlog_text_says_whether_the_link_was_the_limit(reported: Reported
     assert "Links did not set the pace" in " ".join(explanation(wide, backlogs(wide)))
 
 
+@pytest.mark.slow
 def test_without_links_captured_the_rest_is_still_told(reported: Reported) -> None:
     record = read_record(reported("uncaptured"))
     b = backlogs(record)[0]

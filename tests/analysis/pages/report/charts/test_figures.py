@@ -59,6 +59,7 @@ def test_unmeasured_quantities_have_no_figure(reported: Reported) -> None:
     assert {path.name for path in reported("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
 
 
+@pytest.mark.slow
 def test_settings_of_matplotlib_that_are_in_a_folder_change_nothing(fresh_run: RunDirectory) -> None:
     drawn = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red", "svg.hashsalt": "other"}):
