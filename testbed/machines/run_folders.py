@@ -15,7 +15,6 @@ from testbed.machines.agent import files
 from testbed.machines.software.trusted_folders import is_trusted
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
-CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
 
 
 def agent_arguments(what: str, folder: str) -> list[str]:
@@ -34,9 +33,10 @@ def run_folders(folder: Path) -> list[Path]:
 
 def state(run: Path) -> str:
     """Return whether a run's folder is in use, held or left."""
-    if supervisor(run) is None:
+    pid = supervisor(run)
+    if pid is None:
         return LEFT
-    return IN_USE if _attached(run / files.SOCKET) else HELD
+    return IN_USE if _attached(run, pid) else HELD
 
 
 def supervisor(run: Path) -> int | None:
@@ -52,14 +52,14 @@ def supervisor(run: Path) -> int | None:
         pid, ticks = int(given["pid"]), int(given["started_ticks"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid if files.started_ticks(pid) == ticks and _supervises(pid, run) else None
+    return pid if files.started_ticks(pid) == ticks and _serves(pid, run, "start") else None
 
 
-def _supervises(pid: int, run: Path) -> bool:
-    """Return whether the process has the command line of the run's supervisor (proc(5))."""
+def _serves(pid: int, run: Path, *what: str) -> bool:
+    """Return whether the process has the command line of the run's agent, to do one of these (proc(5))."""
     try:
         line = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
-        return line[-4:] == agent_arguments("start", line[-1]) and run.samefile(line[-1])
+        return line[-4:] in [agent_arguments(each, line[-1]) for each in what] and run.samefile(line[-1])
     except (OSError, ValueError, IndexError):
         return False
 
@@ -76,11 +76,17 @@ def size_bytes(run: Path) -> int:
     return total
 
 
-def _attached(path: Path) -> bool:
-    """Return whether a client is connected to a socket: accepted sockets have its path (proc(5))."""
+def _attached(run: Path, holder: int) -> bool:
+    """Return whether a process, which a controller started, forwards its bytes to the supervisor `holder`.
+
+    The supervisor's socket does not tell: one that hangs does not close it when the controller has gone.
+    """
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (names are enough)
+    return any(pid != holder and _serves(pid, run, "start", "attach") and not _stopped(pid) for pid in pids)
+
+
+def _stopped(pid: int) -> bool:
     try:
-        lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
-        return False
-    rows = [line.split(maxsplit=7) for line in lines]
-    return any(len(row) == 8 and row[5] == CONNECTED and row[7] == str(path) for row in rows)
+        return True

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -21,10 +22,21 @@ from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import sent_program
 from testbed.machines.ssh import time_limit
 from tests.run_json import set_run
+from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import ONLY_ROOT
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
+LISTENING = """
+import socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{sys.argv[-1]}/supervisor.sock")
+listener.listen()
+print("up", flush=True)
+controller = listener.accept()
+print("accepted", flush=True)
+time.sleep(600)
+"""
 NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 
@@ -123,17 +135,30 @@ def test_a_run_that_its_controller_is_connected_to_is_left_alone(
     run = make_run(folder)
     hold(run, processes)
     (folder / "code" / ("b" * 64)).mkdir(parents=True)
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as controller:
-        listener.bind(str(run / files.SOCKET))
-        listener.listen()
-        assert state(run) == HELD
-        controller.connect(str(run / files.SOCKET))
-        with listener.accept()[0]:
-            assert state(run) == IN_USE
-            assert clear(folder, shipped=(NAME,), code="a" * 64) == {**NOTHING, "in_use": [NAME]}
+    assert state(run) == HELD
+    client = subprocess.Popen([sys.executable, "-c", OBEDIENT, *agent_arguments("attach", str(run))])
+    processes.append(client)
+    wait_until(lambda: state(run) == IN_USE, "the client")
+    assert clear(folder, shipped=(NAME,), code="a" * 64) == {**NOTHING, "in_use": [NAME]}
     assert processes[0].poll() is None
     assert run.is_dir()
     assert len(list((folder / "code").iterdir())) == 1  # it may be what the run runs
+    client.send_signal(signal.SIGSTOP)
+    wait_until(lambda: state(run) == HELD, "the client to stop")
+
+
+def test_a_supervisor_that_hangs_when_its_controller_has_gone_is_ended(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes, program=LISTENING)
+    with socket.socket(socket.AF_UNIX) as controller:
+        controller.connect(str(run / files.SOCKET))
+        assert processes[0].stdout is not None
+        assert processes[0].stdout.readline() == "accepted\n"
+        processes[0].send_signal(signal.SIGSTOP)
+    assert clear(folder)["ended"] == [NAME]
+    assert processes[0].wait(60) < 0
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])

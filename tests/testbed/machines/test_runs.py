@@ -165,7 +165,9 @@ def test_files_of_a_hanging_supervisor_are_incomplete_and_stay_there(
     assert {name: each["complete"] for name, each in shipped.items()} == {"h0": True, "h1": True, "h2": False}
     assert "the run has not ended there" in shipped["h2"]["problem"]
     assert (folder / "run.json").is_file()
-    lab["h2"].kill(SUPERVISOR, "start", signal_number=signal.SIGCONT)  # its lease is over: it ends the run
+    seen, cleaned = (lab.run([*CUTSET, "hosts", short_lease, *more]) for more in ([], ["--clean"]))
+    assert f"h2: without a controller: {run.run.name}" in seen.stdout
+    assert f"h2: ended {run.run.name}" in " ".join(cleaned.stdout.split())
     fetched = lab.run([*CUTSET, "fetch", run.run.path])
     assert fetched.returncode == 0, fetched.stderr
     assert all(machine["complete"] for machine in record_to_json(run.record)["shipped"])
