@@ -143,8 +143,7 @@ class TcpdumpCaptures:
     async def _end(self, running: _Running) -> CaptureResult:
         try:
             async with asyncio.timeout(END_TIMEOUT_S):
-                if running.watcher is not None:
-                    await running.watcher
+                await (running.process.wait() if running.watcher is None else running.watcher)
         except TimeoutError:
             _send(running, signal.SIGKILL)
             self._on_problem(f"the capture {_name(running)} had to be killed")

@@ -1,5 +1,6 @@
 """Captures: whole to the last packet, honest about their ends."""
 
+import asyncio
 import json
 import struct
 import sys
@@ -10,8 +11,10 @@ import pytest
 
 from experiments.planned.plan import CapturePlan
 from experiments.records import capture_parts
+from testbed.capturing import captures as capturing
 from testbed.capturing.capture_commands import CONFINED, TcpdumpPoint, tcpdump_command
-from testbed.capturing.captures import has_all, parse_counts
+from testbed.capturing.captures import TcpdumpCaptures, has_all, parse_counts
+from testbed.errors import TestbedError
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.capturing.captured_frames import FRAME_BYTES, FRAMES, ROTATIONS
 
@@ -40,6 +43,23 @@ def test_a_watched_capture_begins_a_new_part_every_second() -> None:
     command = tcpdump_command(point, Path("50%/x.pcap"), snaplen_bytes=None, root=False)
     assert command[command.index("-G") + 1] == "1"
     assert command[-1] == "50%%/x.pcap.parts/%s.pcap"
+
+
+def test_a_tcpdump_that_hangs_at_its_start_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capturing, "READY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(capturing, "END_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(capturing, "tcpdump_command", lambda *_, **__: ["sh", "-c", "kill -STOP $$"])
+    problems: list[str] = []
+
+    async def start_and_stop() -> None:
+        captures = TcpdumpCaptures(tmp_path, root=True, on_problem=problems.append)
+        with pytest.raises(TestbedError, match=r"the capture x\.pcap did not start in 0\.2 s"):
+            await captures.start([TcpdumpPoint(CapturePlan("x.pcap"), None, "l1a")], snaplen_bytes=None)
+        async with asyncio.timeout(30):
+            await captures.stop()
+
+    asyncio.run(start_and_stop())
+    assert problems == ["the capture x.pcap had to be killed"]
 
 
 def test_counts_are_read_from_what_tcpdump_says() -> None:
