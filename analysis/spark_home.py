@@ -48,8 +48,11 @@ def home() -> Path:
 
 
 def local_folder() -> Path:
-    """Return a folder for a task's temporary files: a cluster's workers remove theirs with the job."""
-    return Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+    """Return a folder for a task's temporary files. On a cluster it is one that the worker removes with the
+    job, even if the task's process is killed.
+    """
+    of_job = os.environ.get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)[0]
+    return Path(of_job or os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
 
 
 def archive_path() -> Path:

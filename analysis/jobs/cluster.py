@@ -24,7 +24,7 @@ from pyspark import SparkContext
 from analysis.errors import AnalysisError
 from analysis.jobs.probe import ProbeAnswer, ProbeRequest, answer_probe
 from analysis.jobs.sending import RemoteWorkers
-from analysis.jobs.spark import Executors, collected
+from analysis.jobs.spark import Executors, collected, number_of_executors
 from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
 from experiments.files.scratch import scratch
@@ -87,7 +87,7 @@ class Cluster:
         its executors cannot do the work.
         """
         context = self.context(progress, write_modules)
-        number = _number_of_executors(context)
+        number = number_of_executors(context)
         seen = _sees(context, run)
         if self._captures == SHARED and not seen:
             raise AnalysisError(
@@ -141,7 +141,7 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
     settled_s = SETTLED_S
     while True:
         now, before = time.monotonic(), number
-        number = _number_of_executors(context)
+        number = number_of_executors(context)
         if number != before:
             changed = now
             settled_s = settled_s if before else max(SETTLED_S, now - began)
@@ -153,10 +153,6 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
                 "are its workers alive, with cores and memory to spare, and can they connect to this machine?"
             )
         time.sleep(_POLL_S)
-
-
-def _number_of_executors(context: SparkContext) -> int:
-    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # excludes the driver
 
 
 def _sees(context: SparkContext, run: RunDirectory) -> bool:

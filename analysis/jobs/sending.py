@@ -17,6 +17,8 @@ import os
 import pickle
 import secrets
 import shutil
+import socket
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -27,7 +29,7 @@ from typing import Any
 from pyspark import SparkContext, SparkFiles
 
 from analysis.errors import AnalysisError
-from analysis.jobs.spark import cause
+from analysis.jobs.spark import cause, number_of_executors
 from analysis.jobs.work import R, Task, results_in_task_order, task_batches
 from analysis.spark_home import local_folder
 from experiments.files.scratch import scratch
@@ -37,6 +39,8 @@ from experiments.records.rundir import UNFINISHED_SUFFIX, RunDirectory
 JOBS_MAX = 32
 CHUNK_BYTES = 16 << 20
 NAME_BYTES = 16
+CLEAR_S = 20.0
+"""For all executors to be cleared; Spark ends the Python of a cancelled task after some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +119,8 @@ class RemoteWorkers:
                 link.hardlink_to(path)
             except OSError:  # the file system has no hard links
                 shutil.copy2(path, link)
+            self._sent[key] = link.name  # first, because Ctrl-C may come while Spark takes the file
             self._context.addFile(str(link))
-            self._sent[key] = link.name
         return self._sent[key]
 
     def _job(self, work: Any, number: int) -> list[Any]:
@@ -138,12 +142,16 @@ class RemoteWorkers:
         return path.with_name(f".{path.name}.{os.getpid()}")  # readers ignore names with a leading dot
 
     def _clear_executors(self) -> None:
+        """Remove what was sent from every executor. One that still ends a cancelled task takes no new one."""
         if not self._sent:
             return
         number = self._context.defaultParallelism
-        names = list(self._sent.values())
-        with suppress(Exception):  # Spark clears an unreachable executor after the application
-            self._context.parallelize([names] * number, number).foreach(_remove)
+        names, until_s = list(self._sent.values()), time.monotonic() + CLEAR_S
+        with suppress(Exception):  # an unreachable executor keeps its files until its worker clears them
+            work = self._context.parallelize([names] * number, number).map(_remove)
+            cleared = set(work.collect())
+            while len(cleared) < number_of_executors(self._context) and time.monotonic() < until_s:
+                cleared.update(work.collect())
 
 
 def _first_failure(jobs: Sequence[Future[Any]]) -> None:
@@ -166,9 +174,13 @@ def _run_parcel(parcel: Parcel) -> Iterator[Any]:
         yield from execute(parcel, folder, sent)
 
 
-def _remove(names: Sequence[str]) -> None:
+def _remove(names: Sequence[str]) -> tuple[str, str]:
+    """Remove files from this executor, and from those of the same job that ended here; return which it is."""
+    own = Path(SparkFiles.getRootDirectory()).absolute()
     for name in names:
-        Path(SparkFiles.get(name)).unlink(missing_ok=True)
+        for path in own.parent.glob(f"*/{name}"):
+            path.unlink(missing_ok=True)
+    return socket.gethostname(), str(own)
 
 
 class _Packer(pickle.Pickler):

@@ -33,6 +33,11 @@ class Executors:
         return results_in_task_order(tasks, gathered, collected(work, doing))
 
 
+def number_of_executors(context: SparkContext) -> int:
+    """Return how many executors a cluster provides now."""
+    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # excludes the driver
+
+
 def collected(work: Any, doing: str) -> list[Any]:
     """Return everything that an RDD yields. Raises AnalysisError with a worker's error, in one line."""
     try:
