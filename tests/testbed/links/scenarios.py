@@ -36,7 +36,12 @@ def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
 
 
 def jitter(
-    kind: str, delay_ms: int, jitter_ms: int, reorder: bool, distribution: str = "uniform"
+    kind: str,
+    delay_ms: int,
+    jitter_ms: int,
+    reorder: bool,
+    distribution: str = "uniform",
+    correlation: float = 0.0,
 ) -> dict[str, Any]:
     """Delays with jitter, datagrams every millisecond."""
     parameters = LinkParameters(
@@ -44,6 +49,7 @@ def jitter(
         jitter_us=jitter_ms * 1000,
         reorder=reorder,
         jitter_quantiles=named_quantiles(distribution),
+        jitter_correlation=correlation,
     )
     with Lab(kind, {"link": parameters}) as lab:
         stamper = Stamper(lab.udp("link"))
@@ -172,13 +178,18 @@ def one_way_cut(kind: str) -> dict[str, Any]:
         return {"forward": len(forward.arrivals), "backward": len(backward.arrivals)}
 
 
-def black_hole(kind: str, mtu_bytes: int, sizes: list[int]) -> dict[str, Any]:
-    """Which datagrams of these sizes get through once the link has another MTU."""
-    with Lab(kind, {str(size): LinkParameters(delay_us=1000) for size in sizes}) as lab:
+def black_hole(kind: str, mtu_bytes: int, sizes: list[int], own: bool) -> dict[str, Any]:
+    """Which datagrams of these sizes get through if the link drops larger packets.
+
+    own: whether it does so from its start, or gets the MTU by a change.
+    """
+    smaller = LinkParameters(delay_us=1000, mtu_bytes=mtu_bytes, icmp_dropped=own)
+    first = smaller if own else LinkParameters(delay_us=1000)
+    with Lab(kind, {str(size): first for size in sizes}) as lab:
         passed = {}
         for size in sizes:
-            link, smaller = str(size), LinkParameters(delay_us=1000, mtu_bytes=mtu_bytes)
-            for direction in LinkDirectionName:
+            link = str(size)
+            for direction in () if own else LinkDirectionName:
                 lab.emulator.change(link, direction, smaller, blackhole=False)
             stamper = Stamper(lab.udp(link), size=size)
             send_steadily([stamper], 20, 0.001)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from math import log, sqrt
-from statistics import median
+from statistics import correlation, median
 from typing import Any
 
 import pytest
@@ -94,6 +94,15 @@ def test_jitter_may_reorder_if_asked_to(kind: str) -> None:
     assert min(measured) >= 15_000
     assert 18_000 < median(measured) < 22_000 + observed["timer_late_us"]
     assert not is_in_order(observed)
+
+
+def test_so_much_of_a_packet_s_deviation_is_in_the_next_one_s() -> None:
+    """On the relay only: netem is refused."""
+    observed = sandboxed(scenarios.jitter, "relay", 200, 100, True, "uniform", 0.75)
+    measured = [arrival.delay_us for arrival in sorted(arrivals(observed))]
+    assert len(measured) == 500
+    spread = SIGMAS * (1 - 0.75**2) / sqrt(len(measured))
+    assert correlation(measured[:-1], measured[1:]) == pytest.approx(0.75, abs=spread)
 
 
 @pytest.mark.parametrize("distribution", ["normal", "pareto"])
@@ -228,8 +237,9 @@ def test_a_cut_may_be_one_way(kind: str) -> None:
     assert sandboxed(scenarios.one_way_cut, kind) == {"forward": 0, "backward": 20}
 
 
-def test_packets_larger_than_a_changed_mtu_vanish(kind: str) -> None:
-    observed = sandboxed(scenarios.black_hole, kind, 1300, [1000, 1272, 1273, 1400])
+@pytest.mark.parametrize("own", [False, True], ids=["a changed MTU", "icmp dropped"])
+def test_packets_larger_than_the_mtu_of_a_black_hole_vanish(kind: str, own: bool) -> None:
+    observed = sandboxed(scenarios.black_hole, kind, 1300, [1000, 1272, 1273, 1400], own)
     assert list(observed["passed"].values()) == [20, 20, 0, 0]
 
 
