@@ -18,10 +18,11 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from testbed.machines.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
+from testbed.machines.run_folders import HELD, IN_USE, agents, run_folders, size_bytes, state, supervisor
 from testbed.machines.software.trusted_folders import require_trusted
 from testbed.machines.ssh.time_limit import limited
 
@@ -62,9 +63,9 @@ def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
 
 
 def end(run: Path) -> bool:
-    """End a run's supervisor, and with it its sandbox.
+    """End a run's supervisor, and with it its sandbox; then what forwarded bytes to it and hangs.
 
-    The process handle is opened before the process is checked again, so that it cannot be another process.
+    Process handles are opened before a process is checked again, so that it cannot be another process.
     """
     pid = supervisor(run)
     if pid is None:
@@ -83,6 +84,12 @@ def end(run: Path) -> bool:
         pass  # it has ended already
     finally:
         os.close(handle)
+    for client in agents(run):
+        with suppress(ProcessLookupError):
+            handle = os.pidfd_open(client)
+            if client in agents(run):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            os.close(handle)
     return True
 
 

@@ -64,6 +64,12 @@ def _serves(pid: int, run: Path, *what: str) -> bool:
         return False
 
 
+def agents(run: Path) -> list[int]:
+    """Return the processes of a run's agent: its supervisor, and those that forward bytes to it."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (names are enough)
+    return [pid for pid in pids if _serves(pid, run, "start", "attach")]
+
+
 def size_bytes(run: Path) -> int:
     """Return the size of a run's files."""
     total = 0
@@ -81,8 +87,7 @@ def _attached(run: Path, holder: int) -> bool:
 
     The supervisor's socket does not tell: one that hangs does not close it when the controller has gone.
     """
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (names are enough)
-    return any(pid != holder and _serves(pid, run, "start", "attach") and not _stopped(pid) for pid in pids)
+    return any(pid != holder and not _stopped(pid) for pid in agents(run))
 
 
 def _stopped(pid: int) -> bool:

@@ -145,6 +145,8 @@ def test_a_run_that_its_controller_is_connected_to_is_left_alone(
     assert len(list((folder / "code").iterdir())) == 1  # it may be what the run runs
     client.send_signal(signal.SIGSTOP)
     wait_until(lambda: state(run) == HELD, "the client to stop")
+    assert clear(folder)["ended"] == [NAME]
+    assert [each.wait(60) < 0 for each in processes] == [True, True]
 
 
 def test_a_supervisor_that_hangs_when_its_controller_has_gone_is_ended(
