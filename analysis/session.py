@@ -149,7 +149,8 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     launch: Any = launch_gateway  # untyped
     places = {"SPARK_HOME": str(home())} if _is_local(settings["spark.master"]) else {}
     # Java continues after a context is stopped, with the options of its first start.
-    with _java_environment(SAFE_ENVIRONMENT | places), _ended_if_interrupted():
+    # PySpark makes a folder for Java's first answer, which would stay if this process is killed meanwhile.
+    with _java_environment(SAFE_ENVIRONMENT | places), _temporary_in(_folder()), _ended_if_interrupted():
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
     if _is_local(settings["spark.master"]):  # a busy Java takes seconds to end by itself
         atexit.register(gateway.proc.kill)
@@ -176,6 +177,16 @@ def _ended_if_interrupted() -> Iterator[None]:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
         raise
+
+
+@contextmanager
+def _temporary_in(folder: Path) -> Iterator[None]:
+    """Let temporary files of the block be made in a folder that ends with this process."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @contextmanager

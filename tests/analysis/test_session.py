@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from analysis import session, spark_home
 from analysis.session import spark_session
+from tests.testbed.leftovers import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -94,6 +96,22 @@ def test_killed_java_is_restarted(ended: RunResult) -> None:
 def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: RunResult) -> None:
     assert ended.said[2] == "blockmgr spark"  # the one folder had what would be left
     assert ended.left == []
+
+
+KILLED_AT_THE_START = """
+import os, signal, tempfile
+from analysis import session
+def launch(*_):
+    tempfile.mkdtemp()  # as PySpark does
+    os.kill(os.getpid(), signal.SIGKILL)
+session.launch_gateway = launch
+session.spark_session()
+"""
+
+
+def test_nothing_is_left_if_python_is_killed_while_java_starts(tmp_path: Path) -> None:
+    assert in_python(KILLED_AT_THE_START, tmp_path, TMPDIR=str(tmp_path)).returncode == -signal.SIGKILL
+    wait_until(lambda: not any(tmp_path.iterdir()), "the end of its temporary files")
 
 
 def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> None:
