@@ -77,6 +77,13 @@ GARBAGE = 200_000
 class CommandGroup(click.Group):
     """A group that loads a command's module on demand, and lists commands in the order of GROUPS."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; refuse empty words, which a shell makes of an unset variable: `"$RUN"`."""
+        if "" in args:
+            problem = f"word {args.index('') + 1} is empty: is a variable of the shell not set?"
+            raise click.UsageError(problem, ctx)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return list(COMMANDS)

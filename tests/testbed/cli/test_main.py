@@ -56,6 +56,15 @@ def test_a_bug_of_ours_keeps_its_traceback(
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["report", ""], ["hosts", ""], ["run", "link-failure", "--on", ""]])
+def test_an_empty_word_is_no_path_of_the_working_directory(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == 2
+    said = capsys.readouterr().err
+    assert f"word {len(words)} is empty: is a variable of the shell not set?" in said
+
+
 def test_an_unknown_command_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["fly"]) == 2
     assert "fly" in capsys.readouterr().err

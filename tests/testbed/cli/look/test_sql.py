@@ -206,7 +206,7 @@ def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
         ("SELEC 1", 1, "line 1: `SELEC`: only statements that return rows"),
         ("TABLE nowhere", 1, "nowhere"),
         ("COPY runs TO 'rows.csv'", 1, "only statements that return rows"),
-        ("", 2, "the question is empty"),
+        ("", 2, "is empty: is a variable of the shell not set?"),
         (" ", 2, "the question is empty"),
         ("--outptu", 2, "No such option '--outptu'"),
         ("no-such-run", 2, "there is no such run"),
