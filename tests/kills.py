@@ -255,6 +255,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.alone:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets background commands ignore it
     place, found = Place(given.folder.resolve(), alone=given.alone), 0
     for command in given.commands:
         place.clear()
