@@ -41,7 +41,7 @@ LOOK_S: Final = 0.02
 SHIPPED: Final = ("captures", "logs", "deliveries")
 
 
-class Kept:
+class SecondNames:
     """Second names of all files of runs on a machine."""
 
     def __init__(self, machine: LabMachine) -> None:
@@ -51,7 +51,7 @@ class Kept:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep)
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "SecondNames":
         self._second.mkdir(parents=True, exist_ok=True)
         self._thread.start()
         return self
@@ -108,7 +108,7 @@ def faults_of(lab: Lab, rng: random.Random, takes_s: float) -> tuple[str, list[s
     inventory = lab.write_inventory("pieces.yaml", lease=f"{LEASE_S}s")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = {each.name: stack.enter_context(Kept(each)) for each in lab.machines.values()}
+        kept = {each.name: stack.enter_context(SecondNames(each)) for each in lab.machines.values()}
         run = stack.enter_context(RunOnMachines(lab, folder, inventory))
         began_s = time.monotonic()
         time.sleep(after_s)
@@ -147,13 +147,13 @@ def _complete(run: RunOnMachines) -> dict[str, bool]:
     return {each["machine"]: each["complete"] for each in shipped}
 
 
-def _deleted(kept: dict[str, Kept], complete: dict[str, bool]) -> Iterator[str]:
+def _deleted(kept: dict[str, SecondNames], complete: dict[str, bool]) -> Iterator[str]:
     for name, each in kept.items():
         if not complete.get(name, True):
             yield from (f"{name}: {file}" for file in sorted(set(each.files()) - each.there()))
 
 
-def _differing(run: RunOnMachines, kept: dict[str, Kept], complete: dict[str, bool]) -> Iterator[str]:
+def _differing(run: RunOnMachines, kept: dict[str, SecondNames], complete: dict[str, bool]) -> Iterator[str]:
     for name, each in kept.items():
         for file, path in each.files().items() if complete.get(name) else ():
             here = run.run.path / file
