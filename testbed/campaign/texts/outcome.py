@@ -40,7 +40,9 @@ def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bo
     if ended.by_user:
         return exit_codes.INTERRUPTED
     if summary is None:
-        completed = ended.record.outcome == "completed"
+        completed = ended.record.outcome == "completed" and all(
+            each.complete for each in ended.record.shipped
+        )
         return exit_codes.FINE if completed and not analyze else exit_codes.FAILED
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from experiments.records.observations import Shipment
 from experiments.records.run_record import Outcome, RunPhase, RunRecord
 from experiments.records.rundir import RunDirectory
-from testbed.campaign.texts.outcome import show_outcome
+from testbed.campaign.texts.outcome import exit_code, show_outcome
+from testbed.runner.run_control import RunResult
 from tests.run_json import SMALL
 
 RUN = RunDirectory(Path("runs/x"))
@@ -83,3 +85,9 @@ def test_unacknowledged_events_of_dead_publishers_are_reported_beside_losses(
     events = {**SUMMARY["events"], "unacknowledged": 12}
     [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
     assert line.endswith("0 corrupted; 12 missing of publishers that died before the acknowledgement")
+
+
+@pytest.mark.parametrize(("complete", "code"), [(True, 0), (False, 1)])
+def test_a_run_whose_files_are_not_all_here_is_no_success(complete: bool, code: int) -> None:
+    record = replace(ENDED, shipped=(Shipment("h0", complete=True), Shipment("h1", complete=complete)))
+    assert exit_code(RunResult(record, by_user=False), None, analyze=False) == code
