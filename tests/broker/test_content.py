@@ -78,6 +78,7 @@ def swaps_for_one(exchange):
     exchange.wanted_by, exchange.tell = next_event, tell
 
 
+@pytest.mark.slow
 def test_the_summary_and_the_report_say_how_selective_subscriptions_were(summary_with, tmp_path):
     summary = summary_with(FILE, build_machine, "workload.subscriptions.change=null", "faults=[]")
     content, events = summary["content"], summary["events"]
@@ -90,6 +91,7 @@ def test_the_summary_and_the_report_say_how_selective_subscriptions_were(summary
     assert " clients on average: half of the events at most " in page
 
 
+@pytest.mark.slow
 def test_the_exchange_keeps_its_contract_through_a_cut_however_clients_are_shared_out(
     summary_with, tmp_path, monkeypatch
 ):
@@ -118,6 +120,7 @@ QUOTES = (
 
 
 @pytest.mark.parametrize("settings", [(PARTIAL,), QUOTES], ids=["partial", "quotes"])
+@pytest.mark.slow
 def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, settings):
     assert wrong_with(FILE, build_machine, *settings) == {}
 
@@ -126,6 +129,7 @@ def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, set
     ("change", "what"),
     [(drops, "lost"), (repeats, "duplicated"), (tells_a_stranger, "stray"), (swaps_for_one, "out_of_order")],
 )
+@pytest.mark.slow
 def test_a_defect_is_reported_as_itself(wrong_with, with_role, change, what):
     assert wrong_with(FILE, with_role("exchange", change)) == {what: 1}
 

@@ -97,6 +97,7 @@ def shown(watched: Watched, every_ns: int) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize("file", ["peers.yaml", "brokers.yaml", "exchange.yaml"])
+@pytest.mark.slow
 def test_bins_are_those_of_the_analysis(summary_with, tmp_path: Path, file: str) -> None:
     summary_with(file, build_machine)
     [path] = tmp_path.iterdir()

@@ -1,9 +1,12 @@
 """The JSON schema of experiment files, as editors need it."""
 
+import pytest
+
 from experiments.faults.kinds import KIND_NAMES
 from experiments.schema import experiment_schema
 
 
+@pytest.mark.slow
 def test_every_field_is_described():
     schema = experiment_schema()
     for part in (schema, *schema["$defs"].values()):

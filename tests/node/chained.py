@@ -64,9 +64,6 @@ def _check_counts(cluster: Cluster, published: Mapping[int, int]) -> None:
     assert counts == published
 
 
-ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]
-
-
 class Chaos:
     """Kills, stops and cuts at random, but never enough replicas of a region to lose its state."""
 

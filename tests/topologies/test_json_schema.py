@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
+
 from topologies.generated.kinds import KINDS
 from topologies.json_schema import topology_schema
 from topologies.loader import topology_document
 
 
+@pytest.mark.slow
 def test_unknown_fields_are_refused_at_every_level():
     schema = topology_schema()
     assert all(part["additionalProperties"] is False for part in schema["$defs"].values())

@@ -69,6 +69,7 @@ def test_every_column_has_a_meaning():
     assert [line for line in tables_as_markdown().splitlines() if line.endswith("|  |")] == []
 
 
+@pytest.mark.slow
 def test_every_table_can_be_asked_by_its_columns(ask):
     for table in TABLES:
         found = ask(f"SELECT * FROM {table}").column_names

@@ -89,6 +89,7 @@ def test_silences_are_rows_from_the_asked_length(sites):
     assert len(ask("SELECT * FROM silences", sites[0], silence_s=0.02)) > 50
 
 
+@pytest.mark.slow
 def test_small_batches_and_few_open_connections_give_the_same_rows(sites, monkeypatch):
     whole = ask("SELECT * FROM connections ORDER BY start_ns", *sites)
     monkeypatch.setattr("analysis.capture.pcap.files.record_batches.BATCH_ROWS", 7)

@@ -105,6 +105,7 @@ def test_it_says_how_and_when_the_run_ended(
     assert program["softwareVersion"] == f"{COMMIT}-changed"
 
 
+@pytest.mark.slow
 def test_a_run_in_virtual_time_took_place_when_it_was_made(tmp_path: Path) -> None:
     run = simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path)
     _, found = described(run, tmp_path)

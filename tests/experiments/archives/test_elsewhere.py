@@ -28,6 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     return RunDirectory(tmp_path / "mine" / NAME)
 
 
+@pytest.mark.slow
 def test_a_run_goes_to_s3_and_is_downloaded_once_and_can_be_queried(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_url_without_a_run_is_refused(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_directory_in_s3_is_downloaded_once_without_rebuildable_files(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
         download_run(run.path.as_uri(), tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_verification_reads_the_url_instead_of_an_earlier_copy(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,6 +176,7 @@ def test_an_archive_that_was_cut_off_is_refused_and_leaves_nothing(
     assert not list(tmp_path.glob("there/.*"))
 
 
+@pytest.mark.slow
 def test_no_changed_byte_goes_unnoticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     pack(run.path, archive, captures=True)
     whole = archive.read_bytes()

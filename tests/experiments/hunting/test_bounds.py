@@ -28,6 +28,7 @@ def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     assert unsurvivable_reason([replace(pause, for_us=2_800_000)], ground) is None
 
 
+@pytest.mark.slow
 def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
     fill = HuntDisturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
@@ -139,6 +140,7 @@ def test_a_link_is_not_made_slow_by_less_than_it_jitters():
     )
 
 
+@pytest.mark.slow
 def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_disturbances():
     ground = drawing_of("nemesis-power").ground({})
     slow = HuntDisturbance(

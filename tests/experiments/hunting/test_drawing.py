@@ -27,6 +27,7 @@ NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 1 << 40))
 @settings(max_examples=25)
+@pytest.mark.slow
 def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
@@ -64,6 +65,7 @@ def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
     assert thinning_cuts(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
 
 
+@pytest.mark.slow
 def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
     cases = [drawing_of("meghdoot-nemesis").case(seed) for seed in range(150)]
     apart = [
@@ -88,6 +90,7 @@ def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
     assert any(len({each.at_us for each in some}) == 1 for some in drawn if len(some) > 1)
 
 
+@pytest.mark.slow
 def test_disturbances_are_often_put_where_and_when_others_begin_or_end():
     cases = [drawing_of("nemesis").case(seed).disturbances for seed in range(200)]
     several = [case for case in cases if len(case) > 1]

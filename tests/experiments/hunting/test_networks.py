@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_smaller_networks_lead_to_the_least_one(seed):
     assert size(given) == (2 if given["kind"] in {"mesh", "line", "tree"} else 3, 0, False, False)
 
 
+@pytest.mark.slow
 def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
     experiment = load_experiment("nemesis")
     base = hunt_base(experiment)

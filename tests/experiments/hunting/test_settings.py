@@ -1,5 +1,7 @@
 """Which settings are drawn, and which of them together."""
 
+import pytest
+
 from experiments.declared import known_system
 from experiments.hunting.huntable import nemesis_of
 from experiments.hunting.settings import drawn_settings, halved_periods, shortened_long_periods, small_limits
@@ -8,6 +10,7 @@ from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 
 
+@pytest.mark.slow
 def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
     drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
     short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
@@ -16,6 +19,7 @@ def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
     assert {each.get("parameters.gone") for each in drawn} <= {None, "10s", "40s"}  # limits a promise
 
 
+@pytest.mark.slow
 def test_subscribers_also_subscribe_while_things_are_disturbed():
     drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
     assert 15 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 45
@@ -39,6 +43,7 @@ def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_w
     assert len(knobs["parameters.history_limit"]) == 2
 
 
+@pytest.mark.slow
 def test_limits_are_also_small_all_together_as_far_as_they_go_together():
     base, nemesis = hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis
     least, small, _ = small_limits(base, nemesis)

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from node.core.program import Program, Readiness, Stopping
+from node.core.program import Program, Stopping
 from node.core.specification import Member, NodeSpec
 from testbed.programs import CLIENT
 
@@ -51,5 +51,4 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
     )
 
 
-SOON = Readiness(within_us=500_000)
 AT_ONCE = Stopping(grace_us=100_000)

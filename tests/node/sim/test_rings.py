@@ -8,7 +8,6 @@ from node.core.deliveries import RecordKind
 from node.systems import build_machine
 from tests.node.cluster import Cluster, S
 from tests.node.networks import ring, size, wires
-from tests.node.protocols.sprinkler.readings import Refreshing, with_sources
 
 RING = ring(10, 25, 5, 60, 12, 33)
 CUT_US, LATER_US, END_US = 6 * S, 11 * S, 16 * S
@@ -87,9 +86,3 @@ def test_how_long_it_takes_goes_with_the_advertisement_period():
 def test_by_the_printed_rule_a_slow_stream_stalls_with_a_constant_for_fast_ones():
     assert stalled(after_a_cut(1, rate_per_s=1, subscription_rule="paper", c=1000.0)[0])
     assert not stalled(after_a_cut(1, rate_per_s=1, c=1000.0)[0])
-
-
-@pytest.mark.slow
-def test_if_the_sources_own_advertisements_are_enough_two_proxies_hold_each_other_for_ever():
-    build = with_sources(Refreshing)
-    assert any(stalled(after_a_cut(seed, build=build)[0]) for seed in range(6))

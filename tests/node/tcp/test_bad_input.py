@@ -128,6 +128,7 @@ def test_a_bad_peer_gets_the_reason_and_others_are_unaffected(tmp_path, case):
     assert {line["code"] for line in lines} <= {code.name.lower(), "not_head"}
 
 
+@pytest.mark.slow
 def test_any_bytes_to_any_process_leave_everyone_unharmed(tmp_path):
     rng = Random(3)
     valid = [encoded(HELLO), encoded(CLIENT), encoded(CLIENT, wire.Subscribe(0, 0)), encoded(HELLO, PUBLISH)]
@@ -157,6 +158,7 @@ def send_and_leave(spec, data):
             raise AssertionError("a node sent what is no message") from error
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_still_sending_gets_the_refusal(tmp_path):
     """Send after the answer: if the node closed with unread data, a reset would reach the sender."""
     with live(tmp_path) as nodes:

@@ -47,6 +47,7 @@ def made(folder: Path, name: str) -> RunDirectory:
     return RunDirectory(folder / name)
 
 
+@pytest.mark.slow
 def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,7 @@
 """The bytes of messages, from whichever capture kept them."""
 
+import pytest
+
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.raw import MessageByteReader
 from analysis.inspect.packets.transfer_reader import transfers
@@ -42,6 +44,7 @@ def test_a_message_is_read_from_its_senders_capture(small_run):
     assert all(raw.content.known)
 
 
+@pytest.mark.slow
 def test_bytes_missing_at_the_sender_come_from_the_receiver(tmp_path):
     raw = batches_of(snapped_run(tmp_path, 0, CUT))[1]
     assert raw.capture == f"{PROXY_3}-eth0"

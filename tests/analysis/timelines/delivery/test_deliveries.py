@@ -42,13 +42,6 @@ def records(host, kind, batches, *, session=0, content=content, running=None, t_
     return rows
 
 
-def session_record(host, session):
-    return {
-        "host": host, "session": session, "position": 0, "kind": int(RecordKind.SESSION), "stream": 0,
-        "first_seq": 0, "count": 0, "t_ns": ZERO, "batch_crc": 0, "running_crc": 0, "covered": 0,
-    }  # fmt: skip
-
-
 def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **metadata):
     """Return the row of stream 0 for one client with these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published

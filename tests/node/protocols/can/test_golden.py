@@ -2,23 +2,14 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.golden import space_scenario
 from tests.golden.script import results_of
 
 GOLDEN = Path(space_scenario.__file__).parent / "can"
-SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
     return results_of(GOLDEN / f"{name}.txt", *words)
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_scenario_goes_as_written(script):
-    text = script.read_text()
-    assert space_scenario.run(text) == text
 
 
 def test_each_hop_is_nearer_to_the_point():

@@ -1,7 +1,5 @@
 """Societies of Meghdoot peers in a flat network: who published what, who got what, by their records."""
 
-from collections import defaultdict
-from dataclasses import replace
 from ipaddress import IPv4Address
 from random import Random
 
@@ -10,13 +8,12 @@ from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.meghdoot.node import MeghdootNode
 from node.sim.flat_network import FlatNetwork
+from tests.node.protocols.community import REGIONS, Community
 
-REGIONS = 4
-WAN_US = (1_000, 17_000, 37_000, 23_000)
 HIGH = 100.0
 
 
-class Society:
+class Society(Community):
     """`subscribers` peers of four regions, and one of each region that publishes.
 
     network: makes the one that joins them.
@@ -34,8 +31,7 @@ class Society:
         **parameters,
     ):
         self.rng = Random(seed)
-        self.records, self.measures, self.logs = defaultdict(list), defaultdict(list), []
-        self.network = network(self.delay_us, self.told)
+        super().__init__(network)
         publishers = {f"r{region}/publisher-0": region for region in range(REGIONS)}
         names = publishers | {
             f"r{n % REGIONS}/subscriber-{n // REGIONS}": n % REGIONS for n in range(subscribers)
@@ -64,7 +60,6 @@ class Society:
             )
             for name, member in self.members.items()
         }  # fmt: skip
-        self.starts = defaultdict(int)
         for name in self.specs:
             self.start(name)
             self.run(gap_us)
@@ -84,60 +79,20 @@ class Society:
             found.append((0.0, HIGH) if wide else (low, min(HIGH, low + self.rng.uniform(0, HIGH / 3))))
         return tuple(found)
 
-    @property
-    def now_us(self):
-        return self.network.clock.now_us
-
-    def delay_us(self, a, b):
-        here, there = (a >> 16) & 255, (b >> 16) & 255
-        return WAN_US[(here - there) % REGIONS]
-
-    def start(self, name):
-        there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
-        contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
-        spec = replace(self.specs[name], start=self.starts[name], members=contact)
-        self.starts[name] += 1
-        self.network.start(self.addresses[name], MeghdootNode(spec, Random(name)))
-
-    def kill(self, name):
-        self.network.kill(self.addresses[name])
+    def machine(self, spec, name):
+        return MeghdootNode(spec, Random(name))
 
     def restart(self, name):
         """Start it again, and let it take part."""
         self.start(name)
         self.run(1_000)
-        self.network.give(self.addresses[name], m.Go(self.now_us))
-
-    def node(self, name):
-        return self.network.nodes[self.addresses[name]].machine
+        self.tell_one(name)
 
     def nodes(self):
         return {self.names[address]: flat.machine for address, flat in self.network.nodes.items()}
 
-    def told(self, address, time_us, effect):
-        if isinstance(effect, m.Record):
-            self.records[self.names[address]].append((time_us, effect))
-        elif isinstance(effect, m.Measure):
-            self.measures[self.names[address]].append((time_us, effect))
-        elif isinstance(effect, m.Log):
-            self.logs.append((time_us, self.names[address], effect))
-
-    def run(self, us):
-        self.network.run(self.now_us + us)
-
-    def tell(self, given):
-        for address in list(self.network.nodes):
-            self.network.give(address, given)
-
-    def cut(self, *pairs):
-        """Regions that do not reach each other from now on."""
-        apart = {frozenset(pair) for pair in pairs}
-        self.network.reaches = lambda a, b: frozenset(((a >> 16) & 255, (b >> 16) & 255)) not in apart
-
     def finish(self, settle_us=20_000_000):
-        """Publish no more, and let everything come."""
-        self.tell(m.StopDrivers())
-        self.run(settle_us)
+        super().finish(settle_us)
 
     def silent(self):
         """Whether all publishers know all of their events to be everywhere."""

@@ -2,23 +2,14 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.golden import content_scenario
 from tests.golden.script import results_of
 
 GOLDEN = Path(content_scenario.__file__).parent / "meghdoot"
-SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
     return results_of(GOLDEN / f"{name}.txt", *words)
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_scenario_goes_as_written(script):
-    text = script.read_text()
-    assert content_scenario.run(text) == text
 
 
 def test_an_event_comes_to_each_of_five_zones_from_one_parent():

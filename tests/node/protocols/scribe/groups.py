@@ -1,7 +1,6 @@
 """Groups of Scribe nodes in a flat network: who published what, and who got what, by their own records."""
 
 from collections import defaultdict
-from dataclasses import replace
 from ipaddress import IPv4Address
 from random import Random
 
@@ -11,9 +10,8 @@ from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
+from tests.node.protocols.community import REGIONS, Community
 
-REGIONS = 4
-WAN_US = (1_000, 17_000, 37_000, 23_000)
 EVENT_BYTES = 20
 
 
@@ -28,16 +26,14 @@ def since_and_got(records):
     return since, got
 
 
-class Groups:
+class Groups(Community):
     """`members` nodes of four regions, the first of each publishes; every member follows some topics."""
 
     def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, of_each=1, **parameters):
+        super().__init__(FlatNetwork)
         self.rng = Random(seed)
         self.count = topics
         self.of_each = of_each  # publishers of a topic: regions, one after the other
-        self.records = defaultdict(list)
-        self.logs = []
-        self.network = FlatNetwork(self.delay_us, self.told)
         publishers = {f"r{region}/publisher-0": region for region in range(REGIONS)}
         names = publishers | {f"r{n % REGIONS}/member-{n // REGIONS}": n % REGIONS for n in range(members)}
         listed = tuple(
@@ -57,7 +53,6 @@ class Groups:
             )
             for each in listed
         }  # fmt: skip
-        self.starts = defaultdict(int)
         for name in self.specs:
             self.start(name)
         self.run(3_000_000)
@@ -69,58 +64,15 @@ class Groups:
         followed, count = sorted(self.rng.sample(range(topics), topics // 2)), self.of_each
         return tuple(PlannedSubscription(0, topic * count + at) for topic in followed for at in range(count))
 
-    @property
-    def now_us(self):
-        return self.network.clock.now_us
-
-    def delay_us(self, a, b):
-        here, there = (a >> 16) & 255, (b >> 16) & 255
-        return WAN_US[(here - there) % REGIONS]
-
-    def start(self, name):
-        there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
-        contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
-        spec = replace(self.specs[name], start=self.starts[name], members=contact)
-        self.starts[name] += 1
-        machine = ScribeNode(spec, Random(f"{name} {spec.start}"))
-        self.network.start(self.addresses[name], machine)
-
-    def kill(self, name):
-        self.network.kill(self.addresses[name])
-
-    def node(self, name):
-        return self.network.nodes[self.addresses[name]].machine
-
-    def told(self, address, time_us, effect):
-        if isinstance(effect, m.Record):
-            self.records[self.names[address]].append((time_us, effect))
-        elif isinstance(effect, m.Log):
-            self.logs.append((time_us, self.names[address], effect))
-
-    def run(self, us):
-        self.network.run(self.now_us + us)
-
-    def tell(self, given):
-        for address in list(self.network.nodes):
-            self.network.give(address, given)
-
-    def tell_one(self, name):
-        """Let a node that was started later take part."""
-        self.network.give(self.addresses[name], m.Go(self.now_us))
+    def machine(self, spec, name):
+        return ScribeNode(spec, Random(f"{name} {spec.start}"))
 
     def topics(self):
         """By key the stream of each topic."""
         return {topic_key(stream): stream for stream in range(self.count)}
 
-    def cut(self, *pairs):
-        """Regions that do not reach each other from now on."""
-        apart = {frozenset(pair) for pair in pairs}
-        self.network.reaches = lambda a, b: frozenset(((a >> 16) & 255, (b >> 16) & 255)) not in apart
-
     def finish(self, settle_us=10_000_000):
-        """Publish no more, and let everything come."""
-        self.tell(m.StopDrivers())
-        self.run(settle_us)
+        super().finish(settle_us)
 
     def roots(self):
         """Return the live nodes that regard themselves as a topic's root, by its key."""

@@ -3,23 +3,14 @@
 import itertools
 from pathlib import Path
 
-import pytest
-
 from tests.golden import overlay_scenario
 from tests.golden.script import results_of
 
 GOLDEN = Path(overlay_scenario.__file__).parent / "scribe"
-SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
     return results_of(GOLDEN / f"{name}.txt", *words)
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_scenario_goes_as_written(script):
-    text = script.read_text()
-    assert overlay_scenario.run(text) == text
 
 
 def test_slide_52_shows_this_way():

@@ -2,19 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.golden import scenario
 from tests.golden.script import FOLLOWED
 
 GOLDEN = Path(scenario.__file__).parent / "sprinkler"
-SCRIPTS = sorted(GOLDEN.glob("*.txt"))
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_scenario_goes_as_written(script):
-    text = script.read_text()
-    assert scenario.run(text) == text
 
 
 def test_figure_2_shows_the_papers_nineteen_marks():

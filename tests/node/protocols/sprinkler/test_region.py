@@ -41,7 +41,7 @@ def drained(cluster):
     cluster.check_deliveries()
 
 
-@pytest.mark.parametrize("fanout", range(1, 9))
+@pytest.mark.parametrize("fanout", [1, 2, 8])
 @pytest.mark.slow
 def test_everyone_gets_everything_in_order_at_any_fanout(fanout):
     cluster = region(fanout=fanout)
@@ -296,6 +296,7 @@ class Application(Client):
         super().__init__(spec, rng, keeps_events=True)
 
 
+@pytest.mark.slow
 def test_an_application_that_takes_nothing_is_not_sent_more_and_goes_on_later():
     def build(spec, rng):
         return Application(spec, rng) if spec.name == "r0/client-0" else build_machine(spec, rng)

@@ -1,5 +1,7 @@
 """Figure 3 by the letter never delivers; the readings taken do (checklist, Sprinkler, RLP)."""
 
+import pytest
+
 from node.protocols.sprinkler.chain.answers import Answers
 from node.protocols.sprinkler.messages import EventKind
 from node.protocols.sprinkler.region.client import Client
@@ -75,6 +77,7 @@ def comes_back(build):
     return cluster.delivered()["r0/client-0"][0], cluster.published()[0]
 
 
+@pytest.mark.slow
 def test_a_client_that_was_away_gets_the_rest_from_the_proxy():
     got, published = comes_back(build_machine)
     assert got > published - 1000

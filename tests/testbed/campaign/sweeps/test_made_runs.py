@@ -63,6 +63,7 @@ def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
     return break_
 
 
+@pytest.mark.slow
 def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[..., list[MadeRun]]) -> None:
     runs = made()
     assert [(run.seed, run.repetition, run.verdict) for run in runs] == [(7, 0, "passed"), (8, 1, "passed")]
@@ -80,6 +81,7 @@ def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeR
     assert run.report == run.directory.report_html
 
 
+@pytest.mark.slow
 def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[..., list[MadeRun]]) -> None:
     run = made(analyze=False)[0]
     assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
@@ -87,6 +89,7 @@ def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[.
     assert run.report is None
 
 
+@pytest.mark.slow
 def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeRun]]) -> None:
     runs = made(raising(TestbedError("the sandbox ended")))
     assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
@@ -94,6 +97,7 @@ def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeR
     assert runs[0].why == "the sandbox ended"
 
 
+@pytest.mark.slow
 def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
     def unmeasured(run: RunDirectory) -> RunResult:
         return RunResult(replace(run.read_run(), times=Times()), by_user=False)

@@ -73,6 +73,7 @@ def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(
     assert again == deliveries  # the same seed, the same run
 
 
+@pytest.mark.slow
 def test_an_experiment_that_was_changed_is_refused(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,6 +87,7 @@ def test_an_experiment_that_was_changed_is_refused(
     )
 
 
+@pytest.mark.slow
 def test_chosen_variants_are_resumed_with_the_same_choice_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_damaged_record_is_bad_input(
     assert line.startswith(f"cutset: {directory.sweep_json}: runs.1.seed: ")
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_named_with_the_command_that_replays_it(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -244,11 +244,10 @@ def long_run(run, tmp_path_factory):
     return long
 
 
-@pytest.mark.parametrize("options", ["", "--json"])
 @pytest.mark.slow
-def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
+def test_when_the_reader_leaves_it_ends_quietly(long_run):
     start = "from testbed.cli.main import main; main()"
-    command = f"{sys.executable} -c '{start}' packets {long_run.path} {options} | head -1"
+    command = f"{sys.executable} -c '{start}' packets {long_run.path} | head -1"
     ended = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], check=False, capture_output=True, text=True
     )
@@ -338,9 +337,7 @@ print([name for name in {SLOW} if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize(
-    "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
-)
+@pytest.mark.parametrize("options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2"])
 @pytest.mark.slow
 def test_slow_modules_are_not_imported(run, options):
     command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
