@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 BEGUN: Final = ".tmp"
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -32,6 +33,10 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
             if sync:
                 os.fsync(stream.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno in _FULL and error.filename is None:
+            error.filename = str(path)  # which write(2) does not say
+        raise
     finally:
         temporary.unlink(missing_ok=True)  # does nothing after a successful rename
     if sync:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -54,6 +55,18 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
         fail_in_the_middle(tmp_path / "page")
     assert (tmp_path / "page").read_text() == "old"
     assert names(tmp_path) == ["page"]
+
+
+def test_an_error_of_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))  # Python ignores SIGXFSZ
+    try:
+        with pytest.raises(OSError, match="too large") as caught, replacing(tmp_path / "file") as stream:
+            stream.write(bytes(20_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    assert caught.value.filename == str(tmp_path / "file")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_writer_that_is_killed_leaves_the_old_file_and_what_readers_pass_by(tmp_path: Path) -> None:
