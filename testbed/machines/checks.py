@@ -33,7 +33,7 @@ from testbed.machines.placement import Placement
 from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import PYTHON, sent_program
 from testbed.machines.ssh import time_limit
-from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError, how_ended
 from testbed.runner.run_control import DISK_RESERVE_BYTES
 
 CLOCK_READINGS = 8
@@ -137,8 +137,7 @@ def _next_line(process: RemoteProcess, name: str) -> bytes:
         )
     if code == 127:
         raise MachineError(f"{name}: {PYTHON} is missing ({said}): `apt-get install {PYTHON}`")
-    ended = f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
-    raise TestbedError(f"{name}: cannot be examined: {said or ended}")
+    raise TestbedError(f"{name}: cannot be examined: {said or how_ended(code)}")
 
 
 def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[ExaminedMachine]) -> None:

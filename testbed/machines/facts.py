@@ -60,7 +60,7 @@ def ask(
     name, data = connection.machine.name, json.dumps(request).encode() + b"\n"
     done = connection.run(command, data=data, timeout_s=timeout_s, root=True)
     if done.code != 0:
-        raise TestbedError(f"{name}: cannot {doing}: {done.said[-SAID_CHARACTERS_MAX:]}")
+        raise TestbedError(f"{name}: cannot {doing}: {done.why[-SAID_CHARACTERS_MAX:]}")
     try:
         return read_answer(kind, done.stdout)
     except TestbedError as error:

@@ -22,7 +22,7 @@ from testbed.errors import TestbedError
 from testbed.json_lines import Message, MessageParser, line_of
 from testbed.machines.facts import ClockReading, best_reading
 from testbed.machines.inventory import InventoryMachine
-from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError, how_ended
 
 PIECE_BYTES = 1 << 16
 RETRY_S_MIN = 0.25
@@ -118,7 +118,7 @@ class SupervisorClient:
                         (self.name, {"did": "gone", "why": self._error_output or "it has no supervisor"})
                     )
                     return
-                problem = f"the connection ended ({code})"
+                problem = f"the connection ended: {how_ended(code)}"
             except UnreachableError as error:
                 problem = str(error)
             except TestbedError as error:

@@ -54,7 +54,7 @@ def state_there(connection: SshConnection, archive: Archive, folder: str) -> str
     command = [*our_python(code_folder(machine, archive)), "-c", _STATE, folder]
     answer = connection.run(command, root=True)
     if answer.code != 0:
-        raise TestbedError(f"{machine.name}: cannot check the run there: {answer.said[-300:]}")
+        raise TestbedError(f"{machine.name}: cannot check the run there: {answer.why[-300:]}")
     return answer.stdout.decode(errors="replace").strip()
 
 

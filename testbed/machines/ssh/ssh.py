@@ -48,6 +48,16 @@ class Completed:
     stdout: bytes
     said: str  # its standard error, as one line
 
+    @property
+    def why(self) -> str:
+        """Why it failed: what it said, or else how it ended."""
+        return self.said or how_ended(self.code)
+
+
+def how_ended(code: int) -> str:
+    """Describe the end of a remote command."""
+    return f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
+
 
 def connect(machine: InventoryMachine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "SshConnection":
     """Log in; the caller closes the connection, or uses it as a context manager.

@@ -5,13 +5,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import paramiko
 import pytest
+from pydantic import TypeAdapter
 
+from testbed.errors import TestbedError
+from testbed.machines.facts import ask
 from testbed.machines.inventory import InventoryMachine
 from testbed.machines.ssh.connection_errors import error_clause
-from testbed.machines.ssh.ssh import UnreachableError, connect
+from testbed.machines.ssh.ssh import Completed, UnreachableError, connect
 from tests.testbed.machines.test_findings import machine
 
 TIMEOUT_S = 60.0
@@ -93,3 +98,17 @@ def test_a_server_of_something_else(words: bytes) -> None:
 )
 def test_other_connection_errors_are_explained(error: Exception, words: str) -> None:
     assert error_clause(error) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "why"),
+    [
+        (-1, "", "the command was killed, or the connection was lost"),
+        (1, "", "exit code 1"),
+        (1, "No", "No"),
+    ],
+)
+def test_a_command_that_fails_without_a_word_is_said_how_it_ended(code: int, said: str, why: str) -> None:
+    there: Any = SimpleNamespace(machine=machine(0), run=lambda *_, **__: Completed(code, b"", said))
+    with pytest.raises(TestbedError, match=f"^h0: cannot clean: {why}$"):
+        ask(there, [], {}, TypeAdapter(int), timeout_s=1, doing="clean")
