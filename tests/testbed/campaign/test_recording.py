@@ -10,7 +10,6 @@ from experiments.loader import read_experiment
 from experiments.suite import overrides_of
 from testbed.campaign.recording import ENTRY_MAX, entry_of
 from testbed.run_selection import RunSelection
-from tests.integration.test_link_failure import VIRTUAL
 from tests.testbed.runner.live import write_experiment
 
 
@@ -34,6 +33,7 @@ def test_changed_settings_are_in_the_name_with_a_digest_at_the_end() -> None:
 
 
 CUT = {"name": "cut", "at": "1s", "cut": ["r0", "r1"]}
+VIRTUAL = {"duration": "8s", "faults": [CUT], "captures": "none"}
 
 
 @pytest.mark.parametrize(
