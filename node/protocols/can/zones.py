@@ -49,10 +49,10 @@ class Zone:
 
     def contains(self, point: Point) -> bool:
         """Return whether the point is in the zone."""
-        return all(
-            low <= at and (at < high or high == TOP == at)
-            for low, at, high in zip(self.low, point, self.high, strict=True)
-        )
+        for low, at, high in zip(self.low, point, self.high, strict=True):
+            if at < low or (at >= high and not high == TOP == at):
+                return False
+        return True
 
     def nearest(self, point: Point) -> Point:
         """Return the point of the zone, edges included, that is nearest to the given point."""

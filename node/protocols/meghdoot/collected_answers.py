@@ -8,24 +8,24 @@ from node.protocols.meghdoot.layers import MessageTransport
 ROWS_MAX = 1_000
 
 
-class CollectedAnswers:
-    """Answers by receiver. kinds: the messages that contain them, in the order of sending to one peer."""
+class CollectedAnswers(dict[tuple[Address, type], list[Any]]):
+    """Answers by receiver. kinds: the messages that contain them, in the order of sending to one peer.
+
+    A dictionary itself, because each input asks whether it is empty.
+    """
 
     def __init__(self, mail: MessageTransport, *kinds: type) -> None:
+        super().__init__()
         self._mail = mail
         self._kinds = kinds
-        self._rows: dict[tuple[Address, type], list[Any]] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def add(self, address: Address, kind: type, row: Any) -> None:
         """Collect an answer."""
-        self._rows.setdefault((address, kind), []).append(row)
+        self.setdefault((address, kind), []).append(row)
 
     def flush(self) -> None:
         """Send all answers."""
-        for address, kind in list(self._rows):
+        for address, kind in list(self):
             self._send(address, kind)
 
     def flush_to(self, address: Address) -> None:
@@ -34,6 +34,6 @@ class CollectedAnswers:
             self._send(address, kind)
 
     def _send(self, address: Address, kind: type) -> None:
-        rows = self._rows.pop((address, kind), ())
+        rows = self.pop((address, kind), ())
         for first in range(0, len(rows), ROWS_MAX):
             self._mail.send(address, kind(tuple(rows[first : first + ROWS_MAX])))

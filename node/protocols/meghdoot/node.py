@@ -86,8 +86,8 @@ class MeghdootNode(OverlayNode):
         self._values = EventValues.for_publisher(spec) if streams else None
 
     def _set_time(self, now_us: int) -> None:
-        super()._set_time(now_us)
-        self.post.now_us = now_us
+        self._effects = []
+        self.can.reach.now_us = self.post.now_us = now_us  # without super(): once for each input
 
     def _start(self, given: m.Started, now_us: int) -> None:
         self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
@@ -166,7 +166,7 @@ class MeghdootNode(OverlayNode):
 
     def _has_paused(self, now_us: int) -> bool:
         """See `OverlayNode`. Peers that know this one to be late wait longer."""
-        return super()._has_paused(now_us) and self._pause_at_us + self.post.own_late_us < now_us
+        return self._pause_at_us + self.post.own_late_us < now_us
 
     def _wake(self, now_us: int) -> None:
         self._note_lateness(now_us)

@@ -63,10 +63,10 @@ class SpaceRegion:
 
     def touches(self, zone: Zone) -> bool:
         """Return whether a zone shares a point with the region."""
-        return all(
-            zone_low <= high and (low < zone_high or zone_high == TOP)
-            for zone_low, zone_high, low, high in zip(zone.low, zone.high, self.low, self.high, strict=True)
-        )
+        for zone_low, zone_high, low, high in zip(zone.low, zone.high, self.low, self.high, strict=True):
+            if zone_low > high or (low >= zone_high != TOP):
+                return False
+        return True
 
 
 def is_upper_left(zone: Zone, other: Zone) -> bool:

@@ -106,7 +106,7 @@ class OverlayNode:
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
         """See `node.core.peers.peer_pool.PeerMachine`."""
         self._set_time(now_us)
-        if self._has_paused(now_us):
+        if self._pause_at_us < now_us and self._has_paused(now_us):
             self._wake(now_us)
         match given:
             case ReceivedFrom():
@@ -158,7 +158,8 @@ class OverlayNode:
         self._tick_us, self._pause_at_us = tick_us, tick_us + self._pause_us
 
     def _has_paused(self, now_us: int) -> bool:
-        return self._pause_at_us < now_us
+        """Return whether not to have run until now, later than `_pause_at_us`, is a pause."""
+        return True
 
     def _wake(self, now_us: int) -> None:
         """Process that this node did not run for almost as long as it takes to be considered failed."""

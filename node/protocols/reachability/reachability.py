@@ -15,7 +15,7 @@ This module is independent of the overlay's structure. The `ReachabilityWatcher`
 processes the results.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -136,7 +136,7 @@ class Reachability:
         self._probes: dict[Address, _PendingProbe] = {}
         self._pings: dict[int, tuple[Address, int, OnRoundTrip | None]] = {}
         self._failed: dict[Address, _Lost] = {}
-        self._times: dict[Address, _EventTimes] = {}
+        self._times: defaultdict[Address, _EventTimes] = defaultdict(_EventTimes)
         self._long_messages = LongMessages(parameters.probe_timeout_us // 4)
         self._answered: dict[tuple[Address, int], int] = {}  # answers to each probe, oldest first
         # nodes that were sent something through a relay since the last direct attempts
@@ -159,19 +159,13 @@ class Reachability:
         """Timeout of an answer, in microseconds."""
         return self._parameters.probe_timeout_us + self.late_us
 
-    def _times_of(self, address: Address) -> _EventTimes:
-        times = self._times.get(address)
-        if times is None:
-            times = self._times[address] = _EventTimes()
-        return times
-
     # --- Sending
 
     def send(self, address: Address, *messages: Any) -> None:
         """Send messages to a node, in order, through relays if necessary."""
         relays = self.relays_of.get(address)
         if relays is None:
-            self._times_of(address).sent_us = self.now_us
+            self._times[address].sent_us = self.now_us
             self._emit(SendTo(address, messages))
         else:
             self._used.add(address)
@@ -230,7 +224,7 @@ class Reachability:
 
     def heard(self, address: Address, relays: Relays | None) -> None:
         """Record that messages arrived from a node, directly or through relays."""
-        times = self._times_of(address)
+        times = self._times[address]
         times.heard_us = self.now_us
         lost = self._failed.get(address) if self._failed else None
         if lost is not None:
@@ -297,12 +291,12 @@ class Reachability:
             further = {"further": list(relays[1:])} if len(relays) > 1 else {}
             self._emit(m.Log("relay", {"peer": address, "relay": relays[0], **further}))
             self.relays_of[address] = relays
-            self._times_of(address).found_us = self.now_us
+            self._times[address].found_us = self.now_us
             self._used.add(address)
 
     def _go_directly(self, address: Address) -> None:
         if self.relays_of.pop(address, None) is not None:
-            self._times_of(address).returned_us = self.now_us
+            self._times[address].returned_us = self.now_us
             self._emit(m.Log("no_relay", {"peer": address}))
 
     def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
@@ -522,7 +516,8 @@ class Reachability:
             del self.relays_of[address]
         self._used.clear()
         kept = known | self.relays_of.keys()
-        self._times = {address: times for address, times in self._times.items() if address in kept}
+        for address in self._times.keys() - kept:
+            del self._times[address]
         for address in list(self.relays_of):
             if not self._is_heard_directly(address):
                 self._emit(Forget(address))  # messages queued on an old connection would keep it busy
