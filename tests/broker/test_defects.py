@@ -13,6 +13,8 @@ from node.core.machine import Record
 from node.systems import build_machine
 from tests.broker.conftest import WRONG
 
+pytestmark = pytest.mark.slow
+
 TOLD_OF_CLIENTS = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
 NINE = "duration=9s"
 
@@ -83,7 +85,6 @@ PER_MESSAGE = (3, 4)
 """Events: 200 a second on three topics, every 50 ms."""
 
 
-@pytest.mark.slow
 def test_the_broker_keeps_its_contract_through_a_cut_and_what_was_confirmed_is_counted(summary_with):
     summary = summary_with("brokers.yaml", build_machine, NINE)
     assert summary["verdict"] == "passed"
@@ -95,14 +96,12 @@ def test_the_broker_keeps_its_contract_through_a_cut_and_what_was_confirmed_is_c
     assert 0 < found["wait_max_s"] < 0.2
 
 
-@pytest.mark.slow
 def test_each_defect_of_a_broker_is_reported_as_itself(wrong_with, with_role):
     wrong = wrong_with("brokers.yaml", with_role("broker", tells_a_stranger), NINE)
     assert list(wrong) == ["stray"]
     assert wrong["stray"] in PER_MESSAGE
 
 
-@pytest.mark.slow
 def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tmp_path):
     changes = {"r0-subscriber-0": drops, "r1-subscriber-0": repeats, "r2-subscriber-0": reorders}
 
@@ -124,7 +123,6 @@ def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tm
     assert summary["verdict"] == "failed"
 
 
-@pytest.mark.slow
 def test_events_of_an_unplanned_stream_are_no_success(wrong_with, with_role):
     def renamed(machine):
         usual = machine.emit
@@ -193,7 +191,6 @@ def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with, with_r
     assert wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}
 
 
-@pytest.mark.slow
 def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summary_with):
     def build(spec, rng):
         machine = build_machine(spec, rng)
@@ -212,7 +209,6 @@ def never_hears(subscriber):
     subscriber.take = lambda connection, message: None
 
 
-@pytest.mark.slow
 def test_a_client_without_confirmations_is_reported_although_others_get_events(summary_with, with_role):
     summary = summary_with("brokers.yaml", with_role("subscriber", never_hears), NINE)
     assert summary["events"]["lost"] == 0 < summary["events"]["delivered"]
@@ -250,14 +246,12 @@ def hears_from(at_us):
     ("fault", "unconfirmed"),
     [(DIES, False), (COMES_BACK, True), (ALONE, True), ("faults=[]", True)],
 )
-@pytest.mark.slow
 def test_a_fault_excuses_a_subscription_only_while_it_lasts(summary_with, with_role, fault, unconfirmed):
     settings = (NINE, fault, "workload.subscriptions={each: 4}")
     found = summary_with("brokers.yaml", with_role("subscriber", never_hears), *settings)["subscriptions"]
     assert (found["unconfirmed"] > 0) is unconfirmed
 
 
-@pytest.mark.slow
 def test_a_confirmation_after_the_end_of_a_fault_is_in_time(summary_with, with_role):
     """The contract gives 1.5 s; it holds through no fault."""
     settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}")
@@ -276,7 +270,6 @@ def test_a_confirmation_after_the_end_of_a_fault_is_in_time(summary_with, with_r
         "faults=[{at: 3s, stop: r1/subscriber-1}, {at: 4s, continue: r1/subscriber-1}]",
     ],
 )
-@pytest.mark.slow
 def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with, faults):
     settings = (NINE, faults, "expect=[events.lost == 0]")
     summary = summary_with("brokers.yaml", build_machine, *settings)
@@ -284,7 +277,6 @@ def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with, faults):
     assert (wrong, summary["verdict"]) == ([], "passed")
 
 
-@pytest.mark.slow
 def test_regions_may_own_no_stream(summary_with):
     few = ("workload.topics=2", "workload.subscriptions.each=1", "duration=7s")
     summary = summary_with("brokers.yaml", build_machine, *few)
@@ -306,7 +298,6 @@ def by_event(machine):
     machine.record = record
 
 
-@pytest.mark.slow
 def test_deliveries_that_cannot_be_compared_are_reported(summary_with):
     def build(spec, rng):
         machine = build_machine(spec, rng)

@@ -30,6 +30,8 @@ from tests.broker.test_defects import tells_a_stranger
 from tests.broker.test_peers import garbles, invents, records_twice
 from topologies.loader import load_topology
 
+pytestmark = pytest.mark.slow
+
 BROKERS, PEERS, EXCHANGE = "brokers.yaml", "peers.yaml", "exchange.yaml"
 CUT = "faults=[{name: cut, at: 2s, cut: [r0, r1], for: 1s}]"
 LOSSLESS, NO_REPEATS = ("exactly-once", "at-least-once"), ("exactly-once", "at-most-once")
@@ -173,7 +175,6 @@ TOPIC = Contract("sent", "topic", "subscription", settle_us=1_500_000)
 CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "role", "change", "of", "figure", "breaks"),
     [
@@ -215,7 +216,6 @@ def test_a_defect_is_reported_under_every_contract_that_it_breaks(
     assert wrong == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("survives", "lost"), [(None, True), (("cut",), True), (("kill",), False)])
 def test_events_lost_in_a_cut_are_losses_if_the_contract_survives_cuts(records_of, with_role, survives, lost):
     run = records_of(PEERS, with_role("peer", nth_delivery(drops, 150)), CUT)
@@ -223,7 +223,6 @@ def test_events_lost_in_a_cut_are_losses_if_the_contract_survives_cuts(records_o
     assert found == ({"events.lost"} if lost else set())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delivery", CHOICES["delivery"])
 def test_an_event_without_publisher_is_reported_under_every_delivery(records_of, with_role, delivery):
     """Also with acknowledged publications: the bytes are those of no published event."""

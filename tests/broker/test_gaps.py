@@ -6,6 +6,8 @@ import pytest
 from experiments.records.rundir import RunDirectory
 from node.systems import build_machine
 
+pytestmark = pytest.mark.slow
+
 HUB = "r0"
 
 
@@ -53,7 +55,6 @@ STEADY = "workload.subscriptions={each: 4}"
 CUT_OF_HUB = ("faults=[{name: cut, at: 4500ms, cut: [r0, r3], for: 3s}]", STEADY)
 
 
-@pytest.mark.slow
 def test_a_pair_whose_events_stop_is_affected_though_its_own_route_is_whole(recovery_with):
     figures, rows, _ = recovery_with(over_a_hub, *CUT_OF_HUB)
     by = {row["affected_by"]: set() for row in rows}
@@ -69,14 +70,12 @@ def test_a_pair_whose_events_stop_is_affected_though_its_own_route_is_whole(reco
             assert 3.0 < row["switch_s"] <= row["settled_s"] < 5.0
 
 
-@pytest.mark.slow
 def test_a_cut_that_nothing_crosses_affects_no_pair_by_gaps(recovery_with):
     figures, rows, _ = recovery_with(over_a_hub, STEADY)
     assert "gap" not in {row["affected_by"] for row in rows}
     assert figures["affected_pairs"] == sum(row["affected_by"] == "route" for row in rows)
 
 
-@pytest.mark.slow
 def test_the_summary_reports_too_few_events_before_the_cut(recovery_with):
     early = ("faults=[{name: cut, at: 600ms, cut: [r0, r3], for: 3s}]", STEADY)
     _, rows, notes = recovery_with(over_a_hub, *early)

@@ -9,6 +9,8 @@ import pytest
 from analysis.history import History, HistoryFilter
 from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
 
+pytestmark = pytest.mark.slow
+
 P95 = "latency.p95_ms"
 ENTRY = entries()[0]
 
@@ -18,7 +20,6 @@ def values(history: History, metric: str, where: HistoryFilter) -> np.ndarray:
     return rows.filter(pc.equal(rows["metric"], metric))["value"].to_numpy()
 
 
-@pytest.mark.slow
 def test_every_experiment_runs_every_night_and_some_runs_are_bad(tmp_path: Path) -> None:
     history = make_year(tmp_path, nights=28, experiments=4)
     runs = history.runs().to_pandas()
@@ -39,7 +40,6 @@ def test_the_same_seed_gives_the_same_year(tmp_path: Path) -> None:
     assert not first.equals(other)
 
 
-@pytest.mark.slow
 def test_a_planted_change_begins_on_its_night_and_changes_nothing_else(tmp_path: Path) -> None:
     planted = [Planted(ENTRY, P95, 20, 0.3), Planted(ENTRY, "events.lost", 20, 2.0, until=21)]
     quiet = make_year(tmp_path / "quiet", nights=40, experiments=2)
@@ -57,7 +57,6 @@ def test_a_planted_change_begins_on_its_night_and_changes_nothing_else(tmp_path:
     assert np.array_equal(values(worse, P95, others), values(quiet, P95, others))
 
 
-@pytest.mark.slow
 def test_a_flaky_expectation_fails_now_and_then(tmp_path: Path) -> None:
     history = make_year(tmp_path, nights=60, experiments=1, flaky={ENTRY: 0.2})
     kept = history.expectations().to_pandas()

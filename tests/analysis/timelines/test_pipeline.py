@@ -40,6 +40,8 @@ from tests.analysis.timelines.world import (
 )  # fmt: skip
 from topologies.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SUBSCRIBED = [
     ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
     ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
@@ -72,7 +74,6 @@ def copy(whole, tmp_path):
 
 
 @pytest.mark.parametrize("host", ["r2-proxy-0", "r3-client-0"])
-@pytest.mark.slow
 def test_a_host_s_messages_in_many_parts_are_the_same_events(whole, tmp_path, host):
     record = whole.read_run()
     messages = whole.table("messages") / f"part-{host}.parquet"
@@ -228,7 +229,6 @@ def test_all_tables_are_written_with_their_schemas(whole):
     assert not list(whole.analysis.glob("*.part"))
 
 
-@pytest.mark.slow
 def test_another_analysis_gives_the_same_answer_and_is_reported_step_by_step(copy):
     told, before = [], copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
@@ -244,7 +244,6 @@ def test_another_analysis_gives_the_same_answer_and_is_reported_step_by_step(cop
     ]
 
 
-@pytest.mark.slow
 def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(copy, monkeypatch):
     groups, before = [], read_json(copy.summary_json)["events"]
     checked = deliveries.check_groups
@@ -255,7 +254,6 @@ def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(c
     assert max(groups) <= 8
 
 
-@pytest.mark.slow
 def test_a_client_that_records_less_than_its_packets_show_fails_the_run(copy):
     path = copy.host_deliveries("r0-client-0")
     path.write_bytes(path.read_bytes()[: -40 * 5])
@@ -300,7 +298,6 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_pa
     assert summary["verdict"] == "passed"
 
 
-@pytest.mark.slow
 def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(copy):
     path = copy.capture("r0-client-0-eth0.pcap")
     path.write_bytes(path.read_bytes()[:-5000])
@@ -311,7 +308,6 @@ def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_cou
     assert summary["agreement"]["held"] is True
 
 
-@pytest.mark.slow
 def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     run = run_json("captures={snaplen: full, where: [gateways]}")
     directory = write_run(tmp_path / "a-run", world, run, [])
@@ -323,7 +319,6 @@ def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     assert summary["latency"]["p50_ms"] is not None
 
 
-@pytest.mark.slow
 def test_compressed_or_converted_captures_give_the_same_summary(copy, whole):
     shutil.rmtree(copy.analysis)
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
@@ -344,7 +339,6 @@ def test_compressed_or_converted_captures_give_the_same_summary(copy, whole):
     assert names[0] == names[1]
 
 
-@pytest.mark.slow
 def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         data = path.read_bytes()
@@ -399,7 +393,6 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
         analyze_here(directory, progress=nothing_said)
 
 
-@pytest.mark.slow
 def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
     copy.host_deliveries("r0-client-0").write_bytes(b"this is no record of deliveries")
     with pytest.raises(AnalysisError) as raised:
@@ -409,7 +402,6 @@ def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
     assert "\n" not in text
 
 
-@pytest.mark.slow
 def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
     processes = read_json(copy.run_json)["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}

@@ -20,6 +20,8 @@ from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import END, ZERO, S, run_json, simulate
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400 * S
 YEAR = 365 * DAY
 MEMORY_BYTES_MAX = 600 << 20
@@ -111,7 +113,6 @@ def analyzed(captured, tmp_path_factory):
     return runs
 
 
-@pytest.mark.slow
 def test_misdated_packets_at_clients_are_named_and_change_no_figure(analyzed):
     run = analyzed["packets"]
     summary = run.read_summary()
@@ -132,13 +133,11 @@ def test_misdated_packets_at_clients_are_named_and_change_no_figure(analyzed):
     assert pq.read_table(run.table("latency")).column("start_s").to_numpy().max() < END / S
 
 
-@pytest.mark.slow
 def test_a_misdated_packet_on_a_link_is_named(analyzed):
     notes = analyzed["packets"].read_summary()["fidelity"]["notes"]
     assert any("1 packets of r0-r1@r1" in note for note in notes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "where"), [("long before", "before the run started"), ("long after", "after the run ended")]
 )
@@ -152,12 +151,10 @@ def test_a_wrong_time_0_makes_the_run_invalid_and_says_so(analyzed, name, where)
     assert run.report_html.is_file()
 
 
-@pytest.mark.slow
 def test_a_fault_that_took_hold_in_another_year_costs_nothing(analyzed):
     assert analyzed["faults"].summary_json.is_file()  # in little memory, as the others
 
 
-@pytest.mark.slow
 def test_a_run_without_any_times_is_analysed(captured, tmp_path):
     run = copied(captured, tmp_path / "a-run")
     content = read_json(run.run_json)

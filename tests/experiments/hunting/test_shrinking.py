@@ -9,6 +9,8 @@ from experiments.hunting.shrinking import CaseShrinking
 from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENT = load_experiment("nemesis")
 BASE, NEMESIS = hunt_base(EXPERIMENT), EXPERIMENT.nemesis
 CUT = HuntDisturbance("cut", 6_000_000, 2_000_000, ("r0", "r1"), (), "forward")
@@ -38,7 +40,6 @@ def shrunk(case: HuntCase, breaks, **given) -> tuple[HuntCase, CaseShrinking]:
 
 
 @pytest.mark.parametrize("together", [1, 2, 7])
-@pytest.mark.slow
 def test_only_what_it_takes_is_left_however_many_are_tried_at_once(together):
     case, shrinking = shrunk(CASE, needs_both, together=together)
     assert [each.kind for each in case.disturbances] == ["cut", "crash"]
@@ -52,7 +53,6 @@ def test_only_what_it_takes_is_left_however_many_are_tried_at_once(together):
     assert case == shrunk(CASE, needs_both, together=1)[0]
 
 
-@pytest.mark.slow
 def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
     ring = {
         "kind": "ring",
@@ -79,7 +79,6 @@ def test_a_case_that_breaks_without_disturbances_ends_with_none():
     assert case.settings["parameters.fanout"] == 4
 
 
-@pytest.mark.slow
 def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
     def breaks(case: HuntCase) -> bool:
         enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
@@ -92,7 +91,6 @@ def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
     assert shrinking.runs <= shrinking.runs_max == 300
 
 
-@pytest.mark.slow
 def test_shrinking_stops_at_its_limit_of_runs():
     case, shrinking = shrunk(CASE, needs_both, runs_max=3)
     assert shrinking.runs <= 3

@@ -15,6 +15,8 @@ from tests.node.protocols.sprinkler.readings import (
 )
 from tests.virtual_runs import missed, simulated, summary_of
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENT = load_experiment("nemesis", ["nemesis.vary=null"])
 CUTS, HEAD_KILLED = (
     17,
@@ -37,29 +39,24 @@ def broken_by(tmp_path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize("seed", [CUTS, HEAD_KILLED])
-@pytest.mark.slow
 def test_the_protocol_survives(broken_by, seed):
     assert broken_by(seed) == []
 
 
-@pytest.mark.slow
 def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken_by):
     assert broken_by(1, experiment=load_experiment("nemesis-streams")) == []
 
 
-@pytest.mark.slow
 def test_sources_that_are_kept_as_long_as_they_advertise_leave_events_undelivered(broken_by):
     """The prose by the letter: expects is refreshed by every advertisement, progress or not."""
     assert broken_by(CUTS, with_sources(Refreshing)) == ["events.lost == 0", FLOWS]
 
 
-@pytest.mark.slow
 def test_without_request_from_proxy_what_a_lost_peer_was_asked_for_is_lost(broken_by):
     """A retransmission skipped."""
     assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0", FLOWS]
 
 
-@pytest.mark.slow
 def test_a_chain_that_does_not_know_a_repetition_publishes_twice(broken_by):
     """A driver repeats at the new head what the killed one had passed on and not acknowledged."""
     assert broken_by(HEAD_KILLED, forgetting_repetitions) == ["events.duplicated == 0"]

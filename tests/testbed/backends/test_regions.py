@@ -9,6 +9,8 @@ import pytest
 from experiments.loader import load_experiment
 from tests.virtual_runs import simulated, summary_of
 
+pytestmark = pytest.mark.slow
+
 BASE = (
     "topology=two-regions", "captures=none", "duration=14s", "drain=20s", "workload.rate=200/s",
     "parameters={advertisement_period: 500ms, flush_interval: 50ms, view_size: 4, fanout: 2}",
@@ -46,7 +48,6 @@ def clients(*numbers: int) -> list[str]:
     return [f"client-{number}" for number in numbers]
 
 
-@pytest.mark.slow
 def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
     few = "parameters={advertisement_period: 500ms, flush_interval: 50ms, view_size: 2, fanout: 2}"
     roles = "roles={proxy: 1, driver: 1, client: 24, configuration: 1}"
@@ -55,7 +56,6 @@ def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
     assert summary["events"]["delivered"] == 48 * summary["events"]["published"]
 
 
-@pytest.mark.slow
 def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
     """Separate them by a fault."""
     roles = "roles={proxy: 1, driver: 1, client: 4, configuration: 1}"
@@ -64,7 +64,6 @@ def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
     assert 6_000 <= summary["latency"]["max_ms"] <= 8_000
 
 
-@pytest.mark.slow
 def test_clients_that_cannot_reach_their_proxy_get_everything_soon_from_others(run: Run) -> None:
     roles = "roles={proxy: 1, driver: 1, client: 12, configuration: 1}"
     summary = run(roles, kept_from("proxy-0", *clients(*range(6))))
@@ -73,7 +72,6 @@ def test_clients_that_cannot_reach_their_proxy_get_everything_soon_from_others(r
     assert summary["latency"]["max_ms"] < 3_000  # long before they hear the proxy again
 
 
-@pytest.mark.slow
 def test_a_client_that_is_kept_from_most_for_good_gets_everything_from_the_rest(run: Run) -> None:
     names = ", ".join(f"r0/{other}" for other in ("proxy-0", *clients(1, 2, 3, 4, 5)))
     faults = f"faults=[{{at: 3s, separate: r0/client-0, from: [{names}]}}]"
@@ -81,7 +79,6 @@ def test_a_client_that_is_kept_from_most_for_good_gets_everything_from_the_rest(
     assert unmet(summary) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("proxy", "others"),
     [

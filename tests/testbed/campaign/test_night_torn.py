@@ -15,6 +15,8 @@ from testbed.campaign.nights.night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.campaign.night_fixtures import Nights
 
+pytestmark = pytest.mark.slow
+
 NOTED = "testbed.campaign.nights.night:Night.leave"
 NO_ANALYSIS = """
 def broken(*_, **__):
@@ -45,7 +47,6 @@ def ctrl_c(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.slow
 def test_a_run_whose_analysis_failed_stays_failed(nights):
     nights.killed(NOTED, first=NO_ANALYSIS)
     [torn] = nights.record.runs
@@ -58,7 +59,6 @@ def test_a_run_whose_analysis_failed_stays_failed(nights):
     assert nights.kept() == {torn.run: 1}
 
 
-@pytest.mark.slow
 def test_a_run_that_crashed_stays_crashed(nights):
     nights.killed("testbed.campaign.one_run:write_page", first=CRASHES)
     [torn] = nights.record.runs
@@ -69,7 +69,6 @@ def test_a_run_that_crashed_stays_crashed(nights):
     assert nights.kept() == {torn.run: 1}
 
 
-@pytest.mark.slow
 def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
     nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs
@@ -82,7 +81,6 @@ def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
 
 
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
-@pytest.mark.slow
 def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", budget="2d")
@@ -100,7 +98,6 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch,
     assert nights.kept() == {name: 1}
 
 
-@pytest.mark.slow
 def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
     nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs
@@ -112,7 +109,6 @@ def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
     assert run.torn == (f"{torn.run}.torn",)
 
 
-@pytest.mark.slow
 def test_a_run_that_another_command_still_has_is_waited_for(nights):
     nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs

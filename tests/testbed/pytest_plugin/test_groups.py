@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 TESTS = """
@@ -17,18 +19,15 @@ def note(request, group):
 
 @pytest.mark.parametrize("turn", range(4))
 @pytest.mark.parametrize("group", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in "ab"])
-@pytest.mark.slow
 def test_grouped(request, turn, group):
     note(request, group)
 
 @pytest.mark.parametrize("turn", ["with ] and @ in it", "::"])
-@pytest.mark.slow
 def test_alone(request, turn):
     note(request, "-")
 """
 
 
-@pytest.mark.slow
 def test_a_group_stays_in_one_worker_without_others(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_one=TESTS, test_two=TESTS)
     result = pytester.runpytest_subprocess("-n", "2", "--dist", "loadgroup", "-v")
@@ -41,7 +40,6 @@ def test_a_group_stays_in_one_worker_without_others(pytester: pytest.Pytester) -
     result.stdout.fnmatch_lines([r"*PASSED test_one.py::test_alone[[]with ] and @ in it]*"])
 
 
-@pytest.mark.slow
 def test_without_the_option_groups_are_no_promise(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     pytester.runpytest_subprocess("-n", "1", "--dist", "load").assert_outcomes(passed=10)

@@ -10,6 +10,8 @@ from node.core.deliveries import RecordKind
 from node.protocols.meghdoot.node import MeghdootNode
 from tests.node.protocols.meghdoot.societies import Society
 
+pytestmark = pytest.mark.slow
+
 
 def logs(society):
     return [(time_us, name, (log.event, log.fields)) for time_us, name, log in society.logs]
@@ -31,7 +33,6 @@ def undisturbed():
     return society
 
 
-@pytest.mark.slow
 def test_events_come_once_to_whom_they_are_for(undisturbed):
     nothing_is_wrong(undisturbed)
 
@@ -46,7 +47,6 @@ def test_progress_tells_how_many_events_came(undisturbed):
     assert sum(told.values()) > 200
 
 
-@pytest.mark.slow
 def test_nothing_is_lost_when_peers_die_and_come_back():
     """Two at different times; their zones are recovered from the mirror, long before subscribers refresh."""
     society = Society(12, seed=3, rate_per_s=10)
@@ -65,7 +65,6 @@ def test_nothing_is_lost_when_peers_die_and_come_back():
     assert recovered.count("mirror") >= 2
 
 
-@pytest.mark.slow
 def test_a_cut_link_makes_relays_and_no_takeovers():
     society = Society(12, seed=4)
     society.run(5_000_000)
@@ -80,7 +79,6 @@ def test_a_cut_link_makes_relays_and_no_takeovers():
     assert "takeover" not in events
 
 
-@pytest.mark.slow
 def test_events_do_not_wait_for_the_end_of_a_cut():
     """Zones answer publishers, and notify subscribers, which they do not reach and are no neighbours of."""
     society = Society(28, attributes=1, seed=1, rate_per_s=5)
@@ -99,7 +97,6 @@ def test_events_do_not_wait_for_the_end_of_a_cut():
     nothing_is_wrong(society)
 
 
-@pytest.mark.slow
 def test_zones_that_join_at_once_are_not_in_doubt():
     """Zones are given on before their giver has said that there is nothing more."""
     society = Society(16, gap_us=500)
@@ -109,7 +106,6 @@ def test_zones_that_join_at_once_are_not_in_doubt():
     nothing_is_wrong(society)
 
 
-@pytest.mark.slow
 def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
     """Check taken-over zones, which do not know the subscribers on the other side of the partition."""
     society = Society(8, seed=2, rate_per_s=1, each=2)
@@ -137,7 +133,6 @@ def test_a_region_that_was_apart_loses_nothing_once_it_is_back():
     assert sum(zone.volume for zone in zones) == pytest.approx(1.0)
 
 
-@pytest.mark.slow
 def test_a_peer_that_leaves_hands_over_all_that_it_has():
     society = Society(12, seed=5, rate_per_s=10)
     society.run(5_000_000)
@@ -160,7 +155,6 @@ def test_each_process_generation_has_its_own_id():
     assert len(ids) == 3
 
 
-@pytest.mark.slow
 def test_a_peer_that_is_back_before_it_was_missed_has_nothing_of_what_it_had():
     """Cut it off before it dies, so that its death is not announced; its zone is taken over and recovered."""
     society = Society(9, seed=2, rate_per_s=10)

@@ -10,6 +10,8 @@ from node.core.epochs import first_seq_of_epoch
 from node.protocols.sprinkler.messages import EventKind, Events, Predicate
 from node.protocols.sprinkler.storage.history import EventHistory
 
+pytestmark = pytest.mark.slow
+
 LIMIT_BYTES = 3 << 20
 CHUNK_BYTES = 64 << 10
 NOW_US = 10**12
@@ -57,7 +59,6 @@ def measured(count, size, **given):
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, 10), (1, 5000), (1500, 10)])
-@pytest.mark.slow
 def test_a_full_history_uses_its_limit_and_not_more(count, size):
     batches, counted, used = measured(count, size)
     assert batches > 100
@@ -65,13 +66,11 @@ def test_a_full_history_uses_its_limit_and_not_more(count, size):
     assert 0.85 * LIMIT_BYTES < used < 1.05 * LIMIT_BYTES
 
 
-@pytest.mark.slow
 def test_the_remains_of_collected_events_are_counted():
     _, counted, used = measured(20, 10, collects=(Predicate.LAST, 40_000), limit_batches=4_000)
     assert 0.8 * counted < used < 1.05 * counted + CHUNK_BYTES
 
 
-@pytest.mark.slow
 def test_keys_are_counted():
     size = 24
     _, counted, used = measured(200, size, collects=(Predicate.SAME_KEY, size), distinct=10**8)

@@ -21,6 +21,8 @@ from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult
 from tests.testbed.runner.live import write_experiment
 
+pytestmark = pytest.mark.slow
+
 VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}\nrepeat: 3\n"
 
 
@@ -63,7 +65,6 @@ def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
     return break_
 
 
-@pytest.mark.slow
 def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[..., list[MadeRun]]) -> None:
     runs = made()
     assert [(run.seed, run.repetition, run.verdict) for run in runs] == [(7, 0, "passed"), (8, 1, "passed")]
@@ -73,7 +74,6 @@ def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[...
     )
 
 
-@pytest.mark.slow
 def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeRun]]) -> None:
     run = made()[0]
     assert run.report is None
@@ -81,7 +81,6 @@ def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeR
     assert run.report == run.directory.report_html
 
 
-@pytest.mark.slow
 def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[..., list[MadeRun]]) -> None:
     run = made(analyze=False)[0]
     assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
@@ -89,7 +88,6 @@ def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[.
     assert run.report is None
 
 
-@pytest.mark.slow
 def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeRun]]) -> None:
     runs = made(raising(TestbedError("the sandbox ended")))
     assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
@@ -97,7 +95,6 @@ def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeR
     assert runs[0].why == "the sandbox ended"
 
 
-@pytest.mark.slow
 def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
     def unmeasured(run: RunDirectory) -> RunResult:
         return RunResult(replace(run.read_run(), times=Times()), by_user=False)

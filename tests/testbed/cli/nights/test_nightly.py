@@ -22,13 +22,14 @@ from testbed.runner.run_control import RunResult
 from tests.experiments.campaigns.test_campaign import EARLIER
 from tests.testbed.campaign.night_fixtures import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nights(tmp_path: Path) -> Nights:
     return Nights(tmp_path)
 
 
-@pytest.mark.slow
 def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_path, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}")
     assert nights.run("--hook", nights.hook) == 1
@@ -66,7 +67,6 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     assert [line.partition(" ")[2] for line in log[:3]] == lines[:3]
 
 
-@pytest.mark.slow
 def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights, capsys):
     swept = "sweep: {roles.client: [1, 2]}"
     held, missed = "max(latency.p99_ms) by roles.client <= 60000", "min(events.published) >= 1e9"
@@ -113,7 +113,6 @@ def as_earlier(nights, **changed) -> None:
     nights.directory.night_json.write_text(json.dumps(earlier | {"digest": planned.digest}))
 
 
-@pytest.mark.slow
 def test_a_night_that_an_earlier_version_began_goes_on(nights):
     nights.suite("name: first", "name: second")
     as_earlier(nights, state="pending", problem=None)
@@ -143,7 +142,6 @@ def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
     assert re.search(said, line)
 
 
-@pytest.mark.slow
 def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
     nights.suite("name: first", "name: second")
     nights.killed(IN_A_RUN, calls=2)
@@ -164,7 +162,6 @@ def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
 
 
 @pytest.mark.parametrize(("number", "told"), [(signal.SIGINT, []), (signal.SIGTERM, ["interrupted"])])
-@pytest.mark.slow
 def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(nights, number, told):
     nights.suite("name: first", "name: second", "name: third")
     assert nights.ended_by(number, IN_A_RUN, "--hook", nights.hook, calls=2) == 130
@@ -176,7 +173,6 @@ def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(
     assert nights.kept() == {record.runs[0].run: 1}
 
 
-@pytest.mark.slow
 def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights, capsys):
     nights.suite("name: good", "name: last")
     assert nights.run() == 0
@@ -199,7 +195,6 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
     assert set(nights.kept().values()) == {1}
 
 
-@pytest.mark.slow
 def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
     nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
@@ -210,7 +205,6 @@ def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
     assert "long r0" in (nights.history / "site/index.html").read_text()
 
 
-@pytest.mark.slow
 def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
     execute = Simulator.execute
 
@@ -233,7 +227,6 @@ def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatc
     assert nights.kept() == {slow.run: 1}
 
 
-@pytest.mark.slow
 def test_missing_features_of_the_machine_fail_the_run_but_not_the_night(nights):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", "name: good", budget="2d")
@@ -244,7 +237,6 @@ def test_missing_features_of_the_machine_fail_the_run_but_not_the_night(nights):
     assert sum(nights.kept().values()) == 2  # it stands there as not started
 
 
-@pytest.mark.slow
 def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}, allow_failure: true")
     assert nights.run("--jobs", "2") == 0
@@ -266,7 +258,6 @@ def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
     assert "cannot go on: the suite was changed since it began" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_nights_stay_within_their_disk_limit(nights, capsys):
     nights.suite("name: good")
     assert nights.run("--keep", "50kB") == 0

@@ -13,6 +13,8 @@ from experiments.campaigns.studydir import StudyDirectory
 from testbed.campaign.sweeps.study import run_studies
 from testbed.cli.main import run
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--set", "nodes=300"]
 
 
@@ -32,7 +34,6 @@ def test_the_command_lists_the_studies(capsys):
     assert "scribe-groups " in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_each_seed_has_its_tables_and_numbers(made):
     for seed in ("1", "2"):
         folder = made / "seeds" / seed
@@ -49,7 +50,6 @@ def test_each_seed_has_its_tables_and_numbers(made):
         assert sum(links["ip"]) < sum(links["naive"])
 
 
-@pytest.mark.slow
 def test_seeds_differ_and_the_same_seed_gives_the_same(made, tmp_path):
     assert run(["study", "scribe-groups", *SMALL, "--seed", "2", "--out", str(tmp_path)]) == 0
     [again] = tmp_path.iterdir()
@@ -69,7 +69,6 @@ def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
     assert {"figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
 
 
-@pytest.mark.slow
 def test_a_study_that_was_interrupted_goes_on(made, capsys):
     (made / "seeds" / "2" / "numbers.json").unlink()
     assert run(["study", "--resume", str(made)]) == 0
@@ -81,7 +80,6 @@ def entries_of(directory):
     return pq.read_table(directory / "seeds" / "1" / "nodes.parquet")["entries"].to_numpy()
 
 
-@pytest.mark.slow
 def test_the_bottleneck_remover_bounds_entries_and_collapse_saves_some(made, tmp_path):
     def entries(study, *more):
         out = tmp_path / study
@@ -103,7 +101,6 @@ def made_once(tmp_path, *asked):
     return directory / "seeds" / "1"
 
 
-@pytest.mark.slow
 def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
     folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=600", "--set", "entries_max=40")
     rows = pq.read_table(folder / "depths.parquet").to_pylist()
@@ -115,7 +112,6 @@ def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
     assert all(low["mean"] < high["mean"] for low, high in zip(bounded[:4], base[:4], strict=True))
 
 
-@pytest.mark.slow
 def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_deep_as_its_routes(tmp_path):
     """The draft's rules (3.4.1): a join ends at the first node of its route that is in the tree."""
     folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=2000")
@@ -129,7 +125,6 @@ def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_dee
     assert base["mean"] - grown["mean"] < 0.5 < grown["mean"] - math.log(2000, 75)
 
 
-@pytest.mark.slow
 def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
     folder = made_once(tmp_path, "scribe-joins", "--set", "nodes=150", "--set", "routes=500")
     numbers = json.loads((folder / "numbers.json").read_text())
@@ -164,7 +159,6 @@ def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
     assert told.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
     small = ["--set", "nodes=64", "--set", "topics=3", "--set", "duration=60s", "--set", "session_min_min=60"]
     folder = made_once(tmp_path, "scribe-churn", *small)
@@ -177,7 +171,6 @@ def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
     assert all(row["maintenance_per_s"] > 0 for row in rows)
 
 
-@pytest.mark.slow
 def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
     small = ["--set", "peers=40", "--set", "subscriptions=80", "--set", "events=500"]
     assert run(["study", "meghdoot-uniform", *small, "--out", str(tmp_path)]) == 0
@@ -197,7 +190,6 @@ def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
     assert "figure 9a" in (directory / "report.html").read_text()
 
 
-@pytest.mark.slow
 def test_the_basic_algorithm_repeats_visits(tmp_path):
     small = ["--set", "peers=20", "--set", "subscriptions=60", "--set", "events=300"]
     small += ["--set", "propagation=basic", "--out", str(tmp_path)]
@@ -206,7 +198,6 @@ def test_the_basic_algorithm_repeats_visits(tmp_path):
     assert json.loads((directory / "seeds" / "1" / "numbers.json").read_text())["repeats"] > 0
 
 
-@pytest.mark.slow
 def test_the_more_matching_costs_the_more_zones_are_split(tmp_path):
     small = ["--set", "peers=30", "--set", "subscriptions=60", "--set", "events=300"]
     zones = []
@@ -216,7 +207,6 @@ def test_the_more_matching_costs_the_more_zones_are_split(tmp_path):
     assert zones[0] < zones[1]
 
 
-@pytest.mark.slow
 def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
     small = ["--set", "peers=20", "--set", "subscriptions=60", "--set", "after_s=5"]
     assert run(["study", "meghdoot-failures", *small, "--out", str(tmp_path)]) == 0
@@ -232,7 +222,6 @@ def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
 FEW = ["--set", "peers=20", "--set", "subscriptions=20", "--set", "events=60"]
 
 
-@pytest.mark.slow
 def test_a_list_of_studies_survives_one_that_fails_and_goes_on_with_it(tmp_path, capsys):
     plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
     plans[0][2]["peers"] = 1
@@ -259,7 +248,6 @@ def test_all_studies_have_every_point_of_their_papers():
     assert [given["peers"] for _, name, given in meghdoot if name == "meghdoot-stocks"] == [50]
 
 
-@pytest.mark.slow
 def test_readings_give_other_zones_from_the_same_events(tmp_path, monkeypatch):
     monkeypatch.setattr("node.protocols.meghdoot.studies.readings.OPEN", ("order",))
     few = ["--set", "peers=8", "--set", "subscriptions=60", "--set", "events=150"]

@@ -12,12 +12,13 @@ from analysis.pages.report.run_reader import read_record
 from experiments.records.rundir import RunDirectory
 from topologies.palette import colour_of
 
+pytestmark = pytest.mark.slow
+
 Reported = Callable[[str], RunDirectory]
 NAMES = ("throughput", "latency", "links", "topology")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.slow
 def test_a_png_has_every_regions_colour_in_it(reported: Reported, name: str) -> None:
     pixels = imread(reported("passed").figure(name, "png"))[..., :3]
     assert min(pixels.shape[:2]) > 400
@@ -34,7 +35,6 @@ def test_an_svg_is_well_formed_and_has_lines(reported: Reported, name: str) -> N
     assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 10
 
 
-@pytest.mark.slow
 def test_drawing_again_gives_the_same_bytes(fresh_run: RunDirectory) -> None:
     record = read_record(fresh_run)
     paths = write_figures(record, fresh_run)
@@ -44,7 +44,6 @@ def test_drawing_again_gives_the_same_bytes(fresh_run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.slow
 def test_a_figure_of_an_invalid_run_says_so(reported: Reported, name: str) -> None:
     red = (0xB3, 0x26, 0x1E)
     corners = {
@@ -59,7 +58,6 @@ def test_unmeasured_quantities_have_no_figure(reported: Reported) -> None:
     assert {path.name for path in reported("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
 
 
-@pytest.mark.slow
 def test_settings_of_matplotlib_that_are_in_a_folder_change_nothing(fresh_run: RunDirectory) -> None:
     drawn = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red", "svg.hashsalt": "other"}):

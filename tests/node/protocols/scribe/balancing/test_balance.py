@@ -5,6 +5,8 @@ import pytest
 from node.protocols.scribe.messages import JoinAt, PathNode, TreePath
 from tests.node.protocols.scribe.groups import Groups
 
+pytestmark = pytest.mark.slow
+
 REMOVER = {"entries_max": 4}
 COLLAPSE = {"collapse": True}
 BY_LOAD = {"growth": "by-load", "entries_max": 4}
@@ -68,7 +70,6 @@ def test_trees_have_no_loops_and_nothing_is_lost(name):
     assert depths(groups)
 
 
-@pytest.mark.slow
 def test_the_bottleneck_remover_keeps_entries_within_their_limit():
     before, after = (Groups(members=40, topics=4, entries_max=limit) for limit in (0, 6))
     for groups in (before, after):
@@ -78,7 +79,6 @@ def test_the_bottleneck_remover_keeps_entries_within_their_limit():
     assert_nothing_lost(after)
 
 
-@pytest.mark.slow
 def test_collapse_leaves_no_node_between_a_parent_and_one_child():
     before, after = (Groups(members=40, topics=12, seed=1, collapse=on) for on in (False, True))
     for groups in (before, after):
@@ -120,7 +120,6 @@ def test_without_overload_a_tree_has_only_members():
 
 
 @pytest.mark.parametrize("most", [2, 6])
-@pytest.mark.slow
 def test_a_tree_that_grows_by_load_keeps_only_children_of_one_hop_where_there_are_many(most):
     groups = Groups(members=60, topics=4, growth="by-load", entries_max=most, **MANY_LEVELS)
     groups.run(8_000_000)
@@ -133,7 +132,6 @@ def test_a_tree_that_grows_by_load_keeps_only_children_of_one_hop_where_there_ar
     assert max(depths(groups).values()) > 2
 
 
-@pytest.mark.slow
 def test_overloaded_nodes_send_children_by_another_way_that_have_one():
     """Draft of 2001, 3.4.1: a root is not everybody's representative."""
     groups = Groups(members=60, topics=8, growth="by-load", entries_max=2, **MANY_LEVELS)
@@ -148,7 +146,6 @@ def test_overloaded_nodes_send_children_by_another_way_that_have_one():
     assert all(strange)
 
 
-@pytest.mark.slow
 def test_few_children_go_to_the_parent_if_that_has_room():
     """Draft of 2001, 3.4.2."""
     before, after = (Groups(members=40, topics=4, **MANY_LEVELS, **more) for more in ({}, SHRINKING))
@@ -169,7 +166,6 @@ def test_few_children_go_to_the_parent_if_that_has_room():
     assert_nothing_lost(after)
 
 
-@pytest.mark.slow
 def test_a_parent_without_room_refuses_to_take_children():
     groups = Groups(members=40, topics=4, entries_max=4, **SHRINKING)
     groups.run(8_000_000)
@@ -220,7 +216,6 @@ def test_a_node_that_is_on_its_own_path_joins_elsewhere():
     assert_nothing_lost(groups)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TOGETHER)
 def test_nothing_is_lost_while_a_link_and_roots_fail(name):
     groups = Groups(seed=3, **MECHANISMS[name])
