@@ -22,6 +22,8 @@ from analysis.timelines.tasks.results import write
 from analysis.timelines.tcp_connections import captured_hosts
 
 Results = dict[str, pa.Table]
+READY = ("deliveries", "publishers", "convergence", "confirmations", "selectivity", "tcp_outages")
+"""Results of tasks that are timelines already."""
 
 NO_LINK_CAPTURES = "there are no captures of links: link behaviour was not measured"
 NO_HOST_CAPTURES = "there are no captures of hosts: events come from the records of clients and publishers"
@@ -110,17 +112,7 @@ def _timelines(case: AnalysisCase, results: Results, others: pa.Table | None) ->
         "latency": latency.table(results["samples"], metadata),
         "wan": wan.table(results["wan_messages"], results["wan_copies"]),
         "chains": failover_events.chains(case.logged, metadata),
-        **{
-            name: results[name]
-            for name in (
-                "deliveries",
-                "publishers",
-                "convergence",
-                "confirmations",
-                "selectivity",
-                "tcp_outages",
-            )
-        },
+        **{name: results[name] for name in READY},
         **({"traffic": results["traffic"]} if metadata.traffic else {}),
     }
 

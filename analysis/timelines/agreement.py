@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +29,10 @@ class Agreement:
     compared, and why.
     """
 
-    held: bool | None
-    compared: int  # (client, stream) pairs and streams
-    disagreements: tuple[str, ...]
-    left_out: tuple[str, ...]
+    held: bool | None = None
+    compared: int = 0  # (client, stream) pairs and streams
+    disagreements: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -95,10 +95,8 @@ def compare(
         may_be_unread = not metadata.whole or bool(writers.intersection(reset))
         if not _agree(from_packets, from_records, may_be_unread):
             problems.append(_disagreement(key, from_packets, from_records))
-    left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
-    return Agreement(
-        not problems if compared else None, compared, tuple(problems[:DISAGREEMENTS_MAX]), left_out
-    )
+    left_out = [f"{host}: {reason}" for host, reason in sorted(unfit.items())]
+    return Agreement(not problems if compared else None, compared, problems[:DISAGREEMENTS_MAX], left_out)
 
 
 def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> dict[str, str]:

@@ -5,6 +5,7 @@ the owner of each stream, the links between regions, the link directions that ea
 run's times. It is small and can be sent to Spark's workers as a whole.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +28,6 @@ from node.core.content.content import Range, attributes_of
 from node.core.declaration import Reading
 from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of
-from topologies.link_parameters import LinkParameters
 from topologies.routes import Hop
 
 
@@ -155,13 +155,12 @@ class RunMetadata:
     @cached_property
     def instants(self) -> tuple[tuple[RunFault, ...], ...]:
         """The applied faults, grouped by instant, sorted by time."""
-        found: list[tuple[RunFault, ...]] = []
+        found: list[list[RunFault]] = []
         for fault in self.applied_faults:
-            if found and fault.is_at_once_with(found[-1][0]):
-                found[-1] = (*found[-1], fault)
-            else:
-                found.append((fault,))
-        return tuple(found)
+            if not found or not fault.is_at_once_with(found[-1][0]):
+                found.append([])
+            found[-1].append(fault)
+        return tuple(map(tuple, found))
 
     @cached_property
     def instant_starts_ns(self) -> tuple[int, ...]:
@@ -173,17 +172,14 @@ class RunMetadata:
         """The index of the instant of each applied fault."""
         return tuple(number for number, faults in enumerate(self.instants) for _ in faults)
 
-    def instant_number(self, fault: RunFault) -> int:
-        """Return the index of the instant of an applied fault."""
-        return self._instants[fault.name]
-
     @cached_property
-    def _instants(self) -> dict[str, int]:
+    def instant_numbers(self) -> dict[str, int]:
+        """The index of the instant of each applied fault, by its name."""
         return {fault.name: number for number, faults in enumerate(self.instants) for fault in faults}
 
     def next_fault_ns(self, fault: RunFault) -> int | None:
         """Return when the first fault of a later instant was applied; None for the last."""
-        later = self.instant_starts_ns[self.instant_number(fault) + 1 :]
+        later = self.instant_starts_ns[self.instant_numbers[fault.name] + 1 :]
         return later[0] if later else None
 
     @property
@@ -204,16 +200,13 @@ class RunMetadata:
         processes = (process for process, its_host in self.host_of.items() if its_host == host)
         return frozenset((self.hosts[host].region, *processes))
 
-    def gateways_of(self, region: str) -> tuple[str, ...]:
-        """Return the names of a region's gateways."""
-        return self._gateways.get(region, ())
-
     @cached_property
-    def _gateways(self) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+    def gateways(self) -> dict[str, list[str]]:
+        """Names of the gateways of each region."""
+        found = defaultdict(list)
         for host in self.hosts.values():
             if host.role == GATEWAY_ROLE:
-                found[host.region] = (*found.get(host.region, ()), host.name)
+                found[host.region].append(host.name)
         return found
 
     @cached_property
@@ -338,17 +331,15 @@ def check_planned_streams(table: pa.Table, metadata: RunMetadata, did: str) -> N
 
 
 def _hosts(plan: Plan) -> dict[str, Host]:
-    nothing = LinkParameters()
-    lans = {link.name: (link.forward, link.backward) for link in plan.links if link.kind == "lan"}
-    hosts = {}
-    for host in plan.hosts:
-        there, back = lans.get(host.lan_link, (nothing, nothing))
-        hosts[host.name] = Host(
-            host.name,
-            host.region,
-            host.role,
-            host.address,
-            (there.delay_us, back.delay_us),
-            (there.jitter_us, back.jitter_us),
+    lans = {
+        link.name: (
+            (link.forward.delay_us, link.backward.delay_us),
+            (link.forward.jitter_us, link.backward.jitter_us),
         )
-    return hosts
+        for link in plan.links
+        if link.kind == "lan"
+    }
+    return {
+        host.name: Host(host.name, host.region, host.role, host.address, *lans.get(host.lan_link, ()))
+        for host in plan.hosts
+    }

@@ -31,7 +31,7 @@ disagree; else `passed`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -111,7 +111,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: RunFindings) -
         "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
         "convergence": dict(findings.convergence),
         "wan": dict(findings.wan),
-        "agreement": _agreement(findings.agreement),
+        "agreement": asdict(findings.agreement or Agreement()),
         "problems": list(record.problems),
         **_optional_sections(record, metadata, findings),
     }
@@ -139,7 +139,8 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: RunFindings, n
         *confirmations.notes(findings.confirmations),
         *findings.notes,
         *notes,
-        *_link_notes(findings),
+        *_unmeasured_links(findings),
+        *_vague_links(findings),
         *_not_compared(findings),
     ]
     return {
@@ -154,25 +155,17 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: RunFindings, n
 
 def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFindings) -> dict[str, Any]:
     """Return the sections that only some runs have."""
-    found: dict[str, Any] = {}
-    if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
-        found["streams"] = streams
-    if findings.confirmations.num_rows:
-        found["subscriptions"] = confirmations.summary(findings.confirmations)
-    if content := selectivity.summary(findings.selectivity):
-        found["content"] = content
-    if record.plan.churn:
-        found["churn"] = {
-            "came": sum(each.mends for each in metadata.churn),
-            "went": sum(not each.mends for each in metadata.churn),
-        }
-    if findings.measured:
-        found["measures"] = measures.summary(findings.measured)
-    if findings.traffic:
-        found["traffic"] = {name: dict(figures) for name, figures in findings.traffic.items()}
-    if findings.clocks:
-        found["clocks"] = findings.clocks
-    return found
+    came = sum(each.mends for each in metadata.churn)
+    sections = {
+        "streams": stream_figures(findings.deliveries, findings.publishers, metadata.stream_names),
+        "subscriptions": findings.confirmations.num_rows and confirmations.summary(findings.confirmations),
+        "content": selectivity.summary(findings.selectivity),
+        "churn": record.plan.churn and {"came": came, "went": len(metadata.churn) - came},
+        "measures": measures.summary(findings.measured),
+        "traffic": {name: dict(figures) for name, figures in findings.traffic.items()},
+        "clocks": findings.clocks,
+    }
+    return {name: section for name, section in sections.items() if section}
 
 
 def _loosened(record: RunRecord) -> list[str]:
@@ -251,11 +244,6 @@ def _unmeasured_links(findings: RunFindings) -> list[str]:
         for row in findings.fidelity or ()
         if row["valid"] and row["link"] not in measured and row["reason"]
     ]
-
-
-def _link_notes(findings: RunFindings) -> list[str]:
-    """Return notes on links that packets could not prove."""
-    return [*_unmeasured_links(findings), *_vague_links(findings)]
 
 
 def _vague_links(findings: RunFindings) -> list[str]:
@@ -357,15 +345,4 @@ def _fault(fault: Any, metadata: RunMetadata) -> dict[str, Any]:
         "target": fault.target,
         "requested_s": fault.requested_s,
         "applied_s": None if fault.applied_ns is None else round(metadata.seconds(fault.applied_ns), 6),
-    }
-
-
-def _agreement(agreement: Agreement | None) -> dict[str, Any]:
-    if agreement is None:
-        return {"held": None, "compared": 0, "disagreements": [], "left_out": []}
-    return {
-        "held": agreement.held,
-        "compared": agreement.compared,
-        "disagreements": list(agreement.disagreements),
-        "left_out": list(agreement.left_out),
     }

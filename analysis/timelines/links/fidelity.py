@@ -94,7 +94,7 @@ def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callabl
     hop = next((hop for hop, its_direction in metadata.link_of.items() if its_direction == direction), None)
     if hop is None:
         return None
-    ends = [metadata.gateways_of(region) for region in hop]
+    ends = [metadata.gateways.get(region, ()) for region in hop]
     if all(metadata.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
         return None
     return partial(metadata.clocks.error_bounds_ns, ends[0], ends[1])

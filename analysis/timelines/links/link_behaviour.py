@@ -19,10 +19,11 @@ from analysis.timelines.links.link_flow import (
     slack,
     strays_of,
 )
-from analysis.timelines.links.link_replay import Transit, queue_limit
+from analysis.timelines.links.link_replay import Transit
 from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.percentiles import weighted
+from topologies.link_parameters import queue_limit_packets
 
 LATE_NS, EARLY_NS = 500_000, 50_000
 """An emulator may be this late in the median; two captures of a link stamp one after the other."""
@@ -150,7 +151,7 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     )
     strays = strays_of(flow, number)
     lost, fair = losses(flow, number, inside, settled, len(strays))
-    queued = queue_limit(period)
+    queued = queue_limit_packets(period)
     is_hole = period.mtu_bytes < flow.periods[0].interface_mtu_bytes
     return Behaviour(
         packets=int((inside & ~flow.copies).sum()),

@@ -21,7 +21,6 @@ from analysis.timelines.arrays import NEVER, Bools, Floats, Ints
 from analysis.timelines.links.link_replay import (
     Transit,
     ns_per_byte,
-    queue_limit,
     rate_changes,
     replay,
     step,
@@ -30,7 +29,7 @@ from analysis.timelines.links.link_replay import (
 from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match, with_copies
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve
-from topologies.link_parameters import ETHERNET_BYTES
+from topologies.link_parameters import ETHERNET_BYTES, queue_limit_packets
 
 GUARD_NS = 10_000_000
 """A change takes effect, and ends, within 10 ms of its applied time."""
@@ -161,7 +160,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
     gone = ~flow.passed
     large = larger_than_mtu(flow, number)
     full, perhaps_full = np.zeros_like(gone), np.zeros_like(gone)
-    limit = queue_limit(period)
+    limit = queue_limit_packets(period)
     if limit is not None:
         perhaps_full = flow.queued_most >= limit - slack(period)
         full = perhaps_full & gone
@@ -202,7 +201,7 @@ def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
 
     A cut removes an unknown part of the queue, so the length of the queue is unknown, too.
     """
-    t_ns, limit = flow.near.t_ns, queue_limit(flow.periods[number])
+    t_ns, limit = flow.near.t_ns, queue_limit_packets(flow.periods[number])
     before = [period for period in flow.periods[number:] if (period.start_ns or 0) < cut_ns and period.up]
     if limit is None or not any(period.rate_trace for period in before):
         return np.zeros(len(t_ns), np.bool_)

@@ -23,7 +23,7 @@ from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Floats, Ints, Valu
 from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve, delays_ns, rates_in_force
-from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
+from topologies.link_parameters import ETHERNET_BYTES, PACE_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +103,6 @@ def waiting(near: LinkSide, passed: Bools, transit: Transit, shift_ns: Ints) -> 
     idle = (begun == before[first]) & (own > 0) & (transit.begin_ns[first] <= near.t_ns)
     found: Ints = before[first] - begun + own - idle
     return found
-
-
-def queue_limit(period: Period) -> int | None:
-    """Return how many segments may wait for the period's rate; None without a rate."""
-    return queue_limit_packets(
-        LinkParameters(
-            delay_us=period.delay_us,
-            rate_bits_per_s=period.rate_bits_per_s,
-            queue_packets=period.queue_packets,
-            mtu_bytes=period.mtu_bytes,
-        )
-    )
 
 
 def ns_per_byte(period: Period) -> float:

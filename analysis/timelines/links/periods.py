@@ -4,14 +4,14 @@ The plan defines every change, and run.json its time. A change that could not be
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from experiments.planned import plan_routes
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import Plan
 from experiments.records.run_record import RunRecord
-from topologies.link_parameters import DEFAULT_MTU_BYTES, LinkParameters
+from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps
 from topologies.routes import Hop
 
@@ -22,8 +22,8 @@ NO_TRACE = LinkTrace()
 _Start = tuple[int | None, LinkState, LinkParameters]
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period(LinkParameters):
     """A direction's configuration from `start_ns` until `end_ns`; None means from the start, or to the
     end.
     """
@@ -31,39 +31,21 @@ class Period:
     start_ns: int | None
     end_ns: int | None
     state: LinkState
-    delay_us: int
-    jitter_us: int
-    loss: float
-    rate_bits_per_s: int | None
-    queue_packets: int | None
-    mtu_bytes: int
-    reorder: bool = False
-    jitter_correlation: float = 0.0
-    jitter_quantiles: tuple[float, ...] = ()
-    icmp_dropped: bool = False
-    duplicate: float = 0.0
-    corrupt: float = 0.0
     corrupts_headers: bool = False
     """Whether bits of Ethernet and IP headers are flipped as well."""
-    loss_chances: tuple[float, float] | None = None
     trace: LinkTrace = NO_TRACE
-    """The trace that it follows, starting at `zero_ns`."""
+    """The trace of the direction; parameters that are traced follow it, starting at `zero_ns`."""
     zero_ns: int | None = None
 
     @property
     def rate_trace(self) -> TraceSteps | None:
         """The rate over time since `zero_ns`, if it is not constant."""
-        return self.trace.rate
+        return self.trace.rate if self.rate_traced else None
 
     @property
     def delay_trace(self) -> TraceSteps | None:
         """The delay over time since `zero_ns`, if it is not constant."""
-        return self.trace.delay
-
-    @property
-    def interface_mtu_bytes(self) -> int:
-        """See `LinkParameters`."""
-        return DEFAULT_MTU_BYTES if self.icmp_dropped else self.mtu_bytes
+        return self.trace.delay if self.delay_traced else None
 
     @property
     def delay_us_most(self) -> int:
@@ -128,31 +110,15 @@ def _periods(
     rows: list[_Start], trace: LinkTrace, zero_ns: int | None, corrupts_headers: bool
 ) -> tuple[Period, ...]:
     """Return the periods of one direction. zero_ns: when traces began; None if they never did."""
-    begun = zero_ns is not None
     ends = [row[0] for row in rows[1:]] + [None]
     return tuple(
         Period(
+            **{each.name: getattr(shape, each.name) for each in fields(LinkParameters)},
             start_ns=start_ns,
             end_ns=end_ns,
             state=state,
-            delay_us=shape.delay_us,
-            jitter_us=shape.jitter_us,
-            loss=shape.loss,
-            rate_bits_per_s=shape.rate_bits_per_s,
-            queue_packets=shape.queue_packets,
-            mtu_bytes=shape.mtu_bytes,
-            reorder=shape.reorder,
-            jitter_correlation=shape.jitter_correlation,
-            jitter_quantiles=tuple(shape.jitter_quantiles),
-            icmp_dropped=shape.icmp_dropped,
-            duplicate=shape.duplicate,
-            corrupt=shape.corrupt,
             corrupts_headers=corrupts_headers,
-            loss_chances=shape.loss_chances,
-            trace=LinkTrace(
-                trace.rate if begun and shape.rate_traced else None,
-                trace.delay if begun and shape.delay_traced else None,
-            ),
+            trace=trace if zero_ns is not None else NO_TRACE,
             zero_ns=zero_ns,
         )
         for (start_ns, state, shape), end_ns in zip(rows, ends, strict=True)

@@ -129,7 +129,7 @@ def _with_gaps(
 def _around(fault: RunFault, metadata: RunMetadata) -> dict[str, int]:
     """Return the times around a fault that `ClientWaits.gap_of` needs."""
     settle_ns = metadata.declared.contract.settle_us * 1000
-    before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_number(fault)]]
+    before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_numbers[fault.name]]]
     return {
         "calm_ns": max(before, default=0),
         "next_ns": metadata.next_fault_ns(fault) or NEVER,

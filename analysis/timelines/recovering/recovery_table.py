@@ -220,7 +220,7 @@ def _missing_reactions(
 
 def _error_bound_s(pair: dict[str, Any], fault: RunFault, metadata: RunMetadata) -> float | None:
     """Return the error of the pair's times, from the clocks at the fault and at the client."""
-    gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
+    gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways.get(region, ())}
     struck, client = {*gateways, *fault.processes}, pair["client"]
     if all(metadata.clocks.together(host, client) for host in struck):
         return None

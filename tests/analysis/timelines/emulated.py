@@ -5,7 +5,7 @@ both of its sides would show of it.
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from heapq import heappop
 from random import Random
 
@@ -61,30 +61,14 @@ def periods_of(
     changes: Sequence[Change], trace: LinkTrace | None = None, zero_ns: int | None = None
 ) -> list[Period]:
     """Return the periods of these changes for the analysis."""
-    trace = trace or NO_TRACE
     ends = [change.at_ns for change in changes[1:]] + [None]
     return [
         Period(
+            **{each.name: getattr(change.parameters, each.name) for each in fields(LinkParameters)},
             start_ns=change.at_ns if number else None,
             end_ns=end_ns,
             state="blackhole" if change.blackhole else "up",
-            delay_us=change.parameters.delay_us,
-            jitter_us=change.parameters.jitter_us,
-            loss=change.parameters.loss,
-            rate_bits_per_s=change.parameters.rate_bits_per_s,
-            queue_packets=change.parameters.queue_packets,
-            mtu_bytes=change.parameters.mtu_bytes,
-            reorder=change.parameters.reorder,
-            jitter_correlation=change.parameters.jitter_correlation,
-            jitter_quantiles=change.parameters.jitter_quantiles,
-            icmp_dropped=change.parameters.icmp_dropped,
-            duplicate=change.parameters.duplicate,
-            corrupt=change.parameters.corrupt,
-            loss_chances=change.parameters.loss_chances,
-            trace=LinkTrace(
-                trace.rate if change.parameters.rate_traced else None,
-                trace.delay if change.parameters.delay_traced else None,
-            ),
+            trace=trace or NO_TRACE,
             zero_ns=zero_ns,
         )
         for number, (change, end_ns) in enumerate(zip(changes, ends, strict=True))

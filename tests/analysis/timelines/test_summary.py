@@ -27,7 +27,7 @@ def link(**wrong):
 
 def summary_of(run=None, **findings):
     run = run or run_record("expect=[events.lost == 0]")
-    values = {"deliveries": [delivery()], "fidelity": [link()], "agreement": Agreement(True, 4, (), ())}
+    values = {"deliveries": [delivery()], "fidelity": [link()], "agreement": Agreement(True, 4)}
     values |= findings
     for name, schema in (("deliveries", schemas.DELIVERIES), ("publishers", schemas.PUBLISHERS)):
         if values.get(name) is not None:
@@ -52,7 +52,7 @@ def test_an_expectation_of_something_unmeasured_fails_the_run():
 
 
 def test_a_disagreement_between_packets_and_records_fails_the_run():
-    found = summary_of(agreement=Agreement(False, 4, ("stream s1: …",), ()))
+    found = summary_of(agreement=Agreement(False, 4, ["stream s1: …"]))
     assert (found["verdict"], found["agreement"]["disagreements"]) == ("failed", ["stream s1: …"])
 
 

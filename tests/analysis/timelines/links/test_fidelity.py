@@ -22,7 +22,8 @@ SPAN = (0, 60 * S)
 def period(start_s=None, end_s=None, state="up", delay_us=15_000, **more):
     values = {"jitter_us": 0, "loss": 0.0, "rate_bits_per_s": None, "queue_packets": None, "mtu_bytes": 1500}
     start_ns, end_ns = (None if t is None else round(t * S) for t in (start_s, end_s))
-    return Period(start_ns, end_ns, state, delay_us, **(values | more))
+    shape = {"delay_us": delay_us, **values, **more}
+    return Period(start_ns=start_ns, end_ns=end_ns, state=state, **shape)
 
 
 def side(packets):
