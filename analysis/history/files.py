@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS
 from analysis.history.record import known_night
-from analysis.history.row_checks import MalformedError, checked
+from analysis.history.row_checks import UnusableError, checked
 from experiments.files.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"
@@ -43,10 +43,6 @@ ROWS_MAX: Final = 10_000_000
 """Limit of rows in a file; a night of 10,000 runs has a tenth of that."""
 Step = Callable[[str, pa.Table], pa.Table]
 """A function from a table's name and its rows in one version to the rows in the next version."""
-
-
-class UnusableError(Exception):
-    """A file that cannot be used. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +109,8 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
         rows = _read(path)
         _check_names(rows)
         rows = checked(table, brought_forward(table, rows))
-    except FileNotFoundError:
+    except (FileNotFoundError, UnusableError):
         raise
-    except (UnknownSchemaError, MalformedError) as error:
-        raise UnusableError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnusableError(f"is damaged: {said}") from None
@@ -129,7 +123,7 @@ def _read(path: Path) -> pa.Table:
     """Return all rows of a file and validate them, UTF-8 included."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         if file.metadata.num_rows > ROWS_MAX:
-            raise MalformedError(f"has {file.metadata.num_rows:,} rows, more than any night: {ROWS_MAX:,}")
+            raise UnusableError(f"has {file.metadata.num_rows:,} rows, more than any night: {ROWS_MAX:,}")
         rows = file.read(use_threads=False)  # files are small: threads cost more than they save
     rows.validate(full=True)
     return rows
@@ -148,7 +142,7 @@ def _check_names(rows: pa.Table) -> None:
     """Raise UnknownLayoutError if the column names differ from those that were written."""
     named = (rows.schema.metadata or {}).get(_COLUMNS)
     if named is not None and named.decode(errors="replace") != _names(rows.column_names):
-        raise UnknownSchemaError("is damaged: its columns are not those that were written")
+        raise UnusableError("is damaged: its columns are not those that were written")
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:
@@ -183,35 +177,31 @@ NEEDED: Final = {
 MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 
 
-class UnknownSchemaError(Exception):
-    """Rows that are not those of a history, or that a newer Cutset wrote."""
-
-
 def brought_forward(
     table: str, rows: pa.Table, steps: Mapping[int, Step] = STEPS, to: int = SCHEMA
 ) -> pa.Table:
-    """Return the rows of this table in the current layout, `SCHEMAS[table]`. Raises UnknownLayoutError."""
+    """Return the rows of this table in the current layout, `SCHEMAS[table]`. Raises UnusableError."""
     twice = [name for name, count in Counter(rows.column_names).items() if count > 1]
     if twice:
-        raise UnknownSchemaError(f"is no file of a history: it has the column `{twice[0]}` twice")
+        raise UnusableError(f"is no file of a history: it has the column `{twice[0]}` twice")
     if "schema" not in rows.column_names:
-        raise UnknownSchemaError("is no file of a history: it has no column `schema`")
+        raise UnusableError("is no file of a history: it has no column `schema`")
     version = _version(rows)
     if version > to:
-        raise UnknownSchemaError(f"was written by a newer Cutset: schema {version}, and this one knows {to}")
+        raise UnusableError(f"was written by a newer Cutset: schema {version}, and this one knows {to}")
     while version < to:
         if version not in steps:
-            raise UnknownSchemaError(f"has schema {version}, which no Cutset wrote")
+            raise UnusableError(f"has schema {version}, which no Cutset wrote")
         rows = steps[version](table, rows)
         version += 1
     if _is_todays(table, rows, to):
         return rows.replace_schema_metadata()
     missing = [column for column in NEEDED[table] if column not in rows.column_names]
     if missing:
-        raise UnknownSchemaError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
+        raise UnusableError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
     for column in NEEDED[table]:
         if rows[column].null_count:
-            raise UnknownSchemaError(f"has rows without a `{column}`")
+            raise UnusableError(f"has rows without a `{column}`")
     return _fitted(table, rows, to)
 
 
@@ -220,12 +210,12 @@ def _version(rows: pa.Table) -> int:
         return SCHEMA
     column = rows["schema"]
     if not pa.types.is_integer(column.type):
-        raise UnknownSchemaError(f"has a column `schema` of {column.type}, not int32")
+        raise UnusableError(f"has a column `schema` of {column.type}, not int32")
     found = pc.unique(column).to_pylist()
     if len(found) > 1:
-        raise UnknownSchemaError(f"has rows of several schemas: {', '.join(map(str, found))}")
+        raise UnusableError(f"has rows of several schemas: {', '.join(map(str, found))}")
     if found[0] is None:
-        raise UnknownSchemaError("has rows without a `schema`")
+        raise UnusableError("has rows without a `schema`")
     return int(found[0])
 
 
@@ -264,4 +254,4 @@ def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise UnknownSchemaError(f"has a column `{field.name}` of {column.type}, not {field.type}") from None
+        raise UnusableError(f"has a column `{field.name}` of {column.type}, not {field.type}") from None

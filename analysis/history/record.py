@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class ExpectationResult:
     held: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRecord:
     """A run in the history: a row of the table `runs` and its rows in the two other tables.
 
@@ -46,28 +46,28 @@ class HistoryRecord:
 
     night: str
     run: str
-    path: str
+    path: str = ""
     suite: str
     entry: str
     experiment: str
     settings: Mapping[str, Any]
     seed: int
     repeat: int
-    commit: str
-    cutset: str
-    python: str
-    kernel: str
-    machine: Mapping[str, Any]
-    links: str
-    place: str
+    commit: str = ""
+    cutset: str = ""
+    python: str = ""
+    kernel: str = ""
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    links: str = ""
+    place: str = ""
     outcome: str
     verdict: str
-    valid: bool
-    reasons: tuple[str, ...]
+    valid: bool = False
+    reasons: tuple[str, ...] = ()
     problems: tuple[str, ...]
     started_ns: int
-    duration_s: float
-    captures_bytes: int
+    duration_s: float = 0.0
+    captures_bytes: int = 0
     allow_failure: bool = False
     metrics: tuple[Metric, ...] = ()
     expectations: tuple[ExpectationResult, ...] = ()
@@ -180,28 +180,16 @@ def record_of_failed_start(
     return HistoryRecord(
         night=night,
         run=f"{tried:%Y%m%dT%H%M%SZ}-{entry}-{repeat}-not-started",
-        path="",
         suite=suite,
         entry=entry,
         experiment=experiment,
         settings=dict(settings),
         seed=seed,
         repeat=repeat,
-        commit="",
-        cutset="",
-        python="",
-        kernel="",
-        machine={},
-        links="",
-        place="",
         outcome=NOT_STARTED,
         verdict="crashed",
-        valid=False,
-        reasons=(),
         problems=(problem,),
         started_ns=started_ns,
-        duration_s=0.0,
-        captures_bytes=0,
         allow_failure=allow_failure,
     )
 

@@ -25,12 +25,12 @@ SHOWN_MAX: Final = 80
 FEW_ROWS: Final = 1000
 
 
-class MalformedError(Exception):
-    """A value that a row of a history must not have."""
+class UnusableError(Exception):
+    """A file that cannot be used. The message gives the reason."""
 
 
 def checked(table: str, rows: pa.Table) -> pa.Table:
-    """Return the rows, in the current layout, with printable free text. Raises MalformedError."""
+    """Return the rows, in the current layout, with printable free text. Raises UnusableError."""
     shown = _all_shown(table, rows)
     for field in SCHEMAS[table]:
         column = rows[field.name]
@@ -69,10 +69,10 @@ def _all_shown(table: str, rows: pa.Table) -> bool:
 
 
 def _check(name: str, column: pa.ChunkedArray, good: pa.ChunkedArray, otherwise: str) -> None:
-    """Raise MalformedError with the first value for which `good` is false; null counts as good."""
+    """Raise UnusableError with the first value for which `good` is false; null counts as good."""
     place = pc.index(good, value=False).as_py()
     if place >= 0:
-        raise MalformedError(f"has the {name} {_shown(column[place].as_py())}, {otherwise}")
+        raise UnusableError(f"has the {name} {_shown(column[place].as_py())}, {otherwise}")
 
 
 def _check_names(rows: pa.Table) -> None:
@@ -80,7 +80,7 @@ def _check_names(rows: pa.Table) -> None:
         try:
             plain_name(name, "")
         except InputError:
-            raise MalformedError(f"has the run {_shown(name)}, which is not a directory name") from None
+            raise UnusableError(f"has the run {_shown(name)}, which is not a directory name") from None
 
 
 def _check_one_of(name: str, rows: pa.Table, known: tuple[str, ...]) -> None:
@@ -99,7 +99,7 @@ def _check_objects(name: str, rows: pa.Table) -> None:
         except (ValueError, RecursionError):
             good = False
         if not good:
-            raise MalformedError(f"has the {name} {_shown(text)}, which is not a JSON object")
+            raise UnusableError(f"has the {name} {_shown(text)}, which is not a JSON object")
 
 
 def _showable(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

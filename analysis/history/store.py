@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from analysis.errors import AnalysisError
 from analysis.history.files import (
     HistoryPartition,
-    UnusableError,
     foreign,
     named_in,
     nights,
@@ -41,6 +40,7 @@ from analysis.history.history_schemas import (
     shown_schema,
 )
 from analysis.history.record import HistoryRecord, check_night, settings_json
+from analysis.history.row_checks import UnusableError
 from experiments.files.locks import folder_lock
 from experiments.files.sanitize import sanitize
 from experiments.files.whole_files import sync_folder

@@ -20,8 +20,9 @@ from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
 from analysis.errors import CaptureError
-from analysis.history.files import UnusableError, read_rows
+from analysis.history.files import read_rows
 from analysis.history.history_schemas import SCHEMAS
+from analysis.history.row_checks import UnusableError
 from experiments.files.plain_name import plain_name
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in

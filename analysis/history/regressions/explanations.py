@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -68,13 +68,9 @@ def finding_from_missing_figure(
     After LEVEL_MIN nights its kind is a change point.
     """
     first = gone.nights[0]
-    good = _circumstances(runs, int(series.rows_of(len(series.dates) - 1).min()))
-    bad = _circumstances(runs, measured[first][0])
+    rows = int(series.rows_of(len(series.dates) - 1).min()), measured[first][0]
     return RegressionFinding(
-        suite=series.suite,
-        entry=series.entry,
-        metric=series.metric,
-        unit=series.unit,
+        **_named(series, runs, *rows),
         kind="tonight" if len(gone.nights) < LEVEL_MIN else "change point",
         direction="worse",
         before=float(np.median(series.nights.medians[-LEVEL_NIGHTS:])),
@@ -85,9 +81,6 @@ def finding_from_missing_figure(
         last_good_night=series.dates[-1],
         earliest_night=first,
         latest_night=first,
-        first_bad_commit=bad["commit"],
-        last_good_commit=good["commit"],
-        also_changed=also_changed(good, bad),
         runs_before=_names(series, runs, range(len(series.dates) - 1, -1, -1)),
         runs_after=tuple(runs["run"][row].as_py() for night in gone.nights for row in measured[night])[
             :RUNS_SHOWN
@@ -118,13 +111,9 @@ def _finding(
     confidence: float,
     new: bool,
 ) -> RegressionFinding:
-    last_good, first_bad = span.earliest - 1, span.latest
-    good, bad = (_circumstances(runs, int(series.rows_of(night).min())) for night in (last_good, first_bad))
+    rows = (int(series.rows_of(night).min()) for night in (span.earliest - 1, span.latest))
     return RegressionFinding(
-        suite=series.suite,
-        entry=series.entry,
-        metric=series.metric,
-        unit=series.unit,
+        **_named(series, runs, *rows),
         kind=kind,
         direction=_direction(series.better, *levels),
         before=levels[0],
@@ -135,14 +124,22 @@ def _finding(
         last_good_night=series.dates[span.at - 1],
         earliest_night=series.dates[span.earliest],
         latest_night=series.dates[span.latest],
-        first_bad_commit=bad["commit"],
-        last_good_commit=good["commit"],
-        also_changed=also_changed(good, bad),
         runs_before=_names(series, runs, range(span.at - 1, -1, -1)),
         runs_after=_names(series, runs, range(span.at, len(series.dates))),
         confidence=confidence,
         new=new,
     )
+
+
+def _named(series: MetricSeries, runs: pa.Table, last_good: int, first_bad: int) -> dict[str, Any]:
+    """Return what identifies a figure, and what changed between two rows of runs."""
+    good, bad = (_circumstances(runs, row) for row in (last_good, first_bad))
+    return {
+        **{name: getattr(series, name) for name in ("suite", "entry", "metric", "unit")},
+        "first_bad_commit": bad["commit"],
+        "last_good_commit": good["commit"],
+        "also_changed": also_changed(good, bad),
+    }
 
 
 def _beside(series: MetricSeries, shift: Shift) -> tuple[Floats, Floats]:

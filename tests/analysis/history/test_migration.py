@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from analysis.history.files import UnknownSchemaError, brought_forward
+from analysis.history.files import brought_forward
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
+from analysis.history.row_checks import UnusableError
 
 OLD = {"schema": [1], "run": ["a"], "suite": ["quick"], "entry": ["cut"]}
 
@@ -41,7 +42,7 @@ def runs(**columns: object) -> pa.Table:
     ],
 )
 def test_runs_that_no_page_could_show_are_refused(rows: pa.Table, why: str) -> None:
-    with pytest.raises(UnknownSchemaError, match=why):
+    with pytest.raises(UnusableError, match=why):
         brought_forward(RUNS, rows)
 
 
@@ -76,7 +77,7 @@ def test_each_version_is_brought_to_the_next() -> None:
     ],
 )
 def test_a_history_that_cannot_be_migrated_reports_why(rows: pa.Table, why: str) -> None:
-    with pytest.raises(UnknownSchemaError, match=why):
+    with pytest.raises(UnusableError, match=why):
         brought_forward(METRICS, rows)
 
 

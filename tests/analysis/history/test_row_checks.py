@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.history import History, files
-from analysis.history.files import HistoryPartition, UnusableError, read_rows
+from analysis.history.files import HistoryPartition, read_rows
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS
-from analysis.history.row_checks import PROSE
+from analysis.history.row_checks import PROSE, UnusableError
 from testbed.cli.main import run as cutset
 from tests.analysis.history.records import NIGHT, make_record
 
