@@ -52,7 +52,7 @@ class MarkerSearch:
 
 
 @dataclass(slots=True)
-class FoundMarkers:
+class FoundMarkers(DecodingCounts):
     """Markers found in a block of bytes, in order: begin, end, stream and sequence number of each.
     rest: offset from which the bytes must be searched again with those that follow.
     """
@@ -61,10 +61,6 @@ class FoundMarkers:
     end: list[int] = field(default_factory=list)
     stream: list[int] = field(default_factory=list)
     seq: list[int] = field(default_factory=list)
-    malformed: int = 0
-    unfinished_bytes: int = 0
-    undecoded_bytes: int = 0
-    stopped: str | None = None
     rest: int = 0
 
     def add(self, at: int, end: int, marker: Marker) -> None:

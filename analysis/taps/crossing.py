@@ -123,18 +123,7 @@ def packets_of(columns: Columns) -> Packets:
     made = segments(here, MTU_BYTES - ETHERNET_BYTES + _link_bytes(columns["link_type"][rows]))
     is_last = np.diff(made.row, append=-1) != 0
     found = np.zeros(len(made.row), PACKET)
-    for name in (
-        "t_ns",
-        "offset",
-        "src_hi",
-        "src_lo",
-        "dst_hi",
-        "dst_lo",
-        "sport",
-        "dport",
-        "proto",
-        "flags",
-    ):
+    for name in here.keys() & set(PACKET.names or ()):
         found[name] = here[name][made.row]
     found["size"], found["wire"] = made.key[:, 6], made.wire_bytes
     found["size"] = np.where(found["proto"] == TCP, found["size"], here["payload_length"][made.row])

@@ -4,7 +4,6 @@ Which end a tap is near is not known, so all messages are `in`. tshark gives a r
 a message, and keeps the state of connections in its own memory.
 """
 
-import functools
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from analysis.capture.pcap.files.mapping import map_bytes, release
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import CaptureStreams, HostCapture
 from analysis.capture.time_range import TimeRange
+from analysis.capture.tls.tshark import PROGRAM, protocols
 from analysis.errors import AnalysisError
 from analysis.schemas import MESSAGES
 from analysis.taps.opening import Tap
@@ -25,7 +25,6 @@ from node.core.message_layout import Codec
 from node.systems import codec_of, codecs
 from topologies.errors import InputError
 
-PROGRAM: Final = "tshark"
 ROWS: Final = 4_096
 TYPE_MAX: Final = 120
 """Characters of tshark's description of a packet that are its type."""
@@ -34,7 +33,6 @@ _FIELDS: Final = (
     "tcp.dstport", "udp.dstport", "tcp.seq", "tcp.len", "tcp.stream",
     "tcp.analysis.retransmission", "_ws.col.Info",
 )  # fmt: skip
-_START_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def decoding_of(system: str) -> MessageDecoding:
     if path is None:
         problem = f"is none of {', '.join(codecs())}; {PROGRAM}, for others, is not installed"
         raise InputError(option, None, "", problem)
-    known = _protocols(path)
+    known = protocols(path)
     named = [name for title, name in known if system in {name, *title.lower().split()}]
     if not named:
         problem = f"is none of {', '.join(codecs())}, and this {PROGRAM} has no dissector of that name"
@@ -139,20 +137,3 @@ def _row(tap: Tap, values: list[str]) -> dict[str, Any]:
         "type": found["_ws.col.Info"].strip()[:TYPE_MAX],
         "retransmitted": bool(found["tcp.analysis.retransmission"]),
     }
-
-
-@functools.cache
-def _protocols(path: str) -> tuple[tuple[str, str], ...]:
-    """Return the titles and names of the protocols that this tshark knows. Raises AnalysisError."""
-    try:
-        done = child_processes.run(
-            [path, "-G", "protocols"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_START_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise AnalysisError(f"{PROGRAM} does not work: {error}") from error
-    lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
-    return tuple((line[0], line[2]) for line in lines if len(line) > 2)

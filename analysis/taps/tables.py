@@ -28,19 +28,7 @@ from analysis.timelines.schemas import CLOCKS, CONNECTIONS, SILENCES, THROUGHPUT
 from experiments.records.rundir import RunDirectory
 
 BINS_MAX: Final = 3_000
-_WIDTHS_MS: Final = (
-    200,
-    1_000,
-    2_000,
-    5_000,
-    10_000,
-    30_000,
-    60_000,
-    300_000,
-    900_000,
-    3_600_000,
-    86_400_000,
-)
+_WIDTHS_MS: Final = (200, *(seconds * 1_000 for seconds in (1, 2, 5, 10, 30, 60, 300, 900, 3_600, 86_400)))
 """Widths of bins; the first that gives at most BINS_MAX is used."""
 OF_RUNS: Final = ("connections", "silences")
 """Tables that runs have too, from their captures."""

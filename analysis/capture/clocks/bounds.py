@@ -7,12 +7,13 @@ left here at `b` and arrived there at `a`, the offset was at least `b - a` plus 
 others add no information.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.capture.clocks.clock import Floats, Ints, OffsetBounds
+from analysis.capture.pcap.files.format import ParallelArrays
 
 WINDOW_NS = 10_000_000
 WINDOWS_MAX = 4_096
@@ -23,7 +24,7 @@ STAMP_NS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class Sightings(ParallelArrays):
     """Packets of one direction between two machines, in the order of the near machine's capture.
 
     place: offset in the near machine's capture; `near_ns` and `far_ns`: times by the machines' own clocks.
@@ -32,10 +33,6 @@ class Sightings:
     place: Ints
     near_ns: Ints
     far_ns: Ints
-
-    def take(self, rows: Ints | slice) -> "Sightings":
-        """Return the sightings at these indices."""
-        return Sightings(self.place[rows], self.near_ns[rows], self.far_ns[rows])
 
     def __len__(self) -> int:
         return len(self.place)
@@ -60,7 +57,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowBounds:
+class WindowBounds(ParallelArrays):
     """Bounds of a clock's offset, window by window in the order of time.
 
     Times are by the clock itself, minus `origin_ns`; offsets are minus `base_ns`. If a window has no packets
@@ -75,17 +72,6 @@ class WindowBounds:
     high_at: Floats
     high: Floats
     window_ns: int = WINDOW_NS  # how long a window is
-
-    def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "WindowBounds":
-        """Return the bounds of the windows at these indices."""
-        return replace(
-            self,
-            passed_ns=self.passed_ns[rows],
-            low_at=self.low_at[rows],
-            low=self.low[rows],
-            high_at=self.high_at[rows],
-            high=self.high[rows],
-        )
 
     def __len__(self) -> int:
         return len(self.low)

@@ -112,14 +112,9 @@ def _senders(capture: CaptureRecord, machine: str, record: RunRecord) -> tuple[t
 def as_entry(one: Estimate) -> dict[str, Any]:
     """Return an estimate as clocks.json has it."""
     bars = (one.clock.high_ns - one.clock.low_ns) / 2
+    same = "machine", "source", "way", "seen_there", "seen_back", "contradictions", "least_used"
     return {
-        "machine": one.machine,
-        "source": one.source,
-        "way": list(one.way),
-        "seen_there": one.seen_there,
-        "seen_back": one.seen_back,
-        "contradictions": one.contradictions,
-        "least_used": one.least_used,
+        **{name: getattr(one, name) for name in same},
         "error_median_ns": round(float(np.median(bars)), 1),
         "error_max_ns": round(float(bars[1:-1].max(initial=float(np.median(bars)))), 1),
         "stretches": [asdict(stretch) for stretch in one.stretches],

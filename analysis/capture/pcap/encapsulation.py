@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords, RowSelection
+from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column, gather
+from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
 HEADERS_MAX = 16  # in front of one IP header; a packet with more is one of its last header's kind
 

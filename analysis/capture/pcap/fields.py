@@ -29,8 +29,8 @@ from analysis.capture.pcap.encapsulation import (
     follow,
     network_headers,
 )
-from analysis.capture.pcap.files.format import Bytes, Integers, column
-from analysis.capture.pcap.files.records import PacketRecords, RowSelection
+from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column
+from analysis.capture.pcap.files.records import PacketRecords
 from analysis.schemas import PACKETS
 
 EXTENSION_HEADERS_MAX = 8

@@ -44,7 +44,7 @@ class Tshark:
         self._path = found
         self._folder = folder
         self._environment = {**os.environ, "WIRESHARK_CONFIG_DIR": str(folder), "LC_ALL": "C"}
-        disabled = "".join(f"{name}\n" for name in _protocols(found) if name not in PROTOCOLS)
+        disabled = "".join(f"{name}\n" for _, name in protocols(found) if name not in PROTOCOLS)
         (folder / _DISABLED).write_text(disabled)
 
     def decrypted(
@@ -91,8 +91,10 @@ class Tshark:
 
 
 @functools.cache
-def _protocols(path: str) -> tuple[str, ...]:
-    """Return all protocols that this tshark knows. Raises AnalysisError if it does not work."""
+def protocols(path: str) -> tuple[tuple[str, str], ...]:
+    """Return the titles and names of the protocols that this tshark knows. Raises AnalysisError if it does
+    not work.
+    """
     try:
         done = child_processes.run(
             [path, "-G", "protocols"],
@@ -104,7 +106,7 @@ def _protocols(path: str) -> tuple[str, ...]:
     except (OSError, subprocess.SubprocessError) as error:
         raise AnalysisError(f"{PROGRAM} does not work: {error}") from error
     lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
-    return tuple(line[2] for line in lines if len(line) > 2)
+    return tuple((line[0], line[2]) for line in lines if len(line) > 2)
 
 
 def options(capture: Path, key_log: Path, connections: int) -> Sequence[str]:

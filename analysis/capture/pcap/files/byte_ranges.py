@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import Integers
+from analysis.capture.pcap.files.format import Integers, ParallelArrays
 
 
 @dataclass(frozen=True, slots=True)
-class TcpSegments:
+class TcpSegments(ParallelArrays):
     """Segments of one TCP direction, in capture order. All arrays have the same length."""
 
     t_ns: Integers
@@ -21,13 +20,9 @@ class TcpSegments:
     length: Integers  # payload bytes on the wire
     captured: Integers  # payload bytes in the file
 
-    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "TcpSegments":
-        """Return some of the segments, by index, mask or slice."""
-        return TcpSegments(*(getattr(self, field.name)[where] for field in fields(self)))
-
 
 @dataclass(frozen=True, slots=True)
-class ByteRanges:
+class ByteRanges(ParallelArrays):
     """Parts of a stream. After `lay_out` they ascend and do not overlap. All arrays have the same length."""
 
     start: Integers  # stream offset
@@ -52,10 +47,6 @@ class ByteRanges:
         cut = self.length - self.captured
         where = np.flatnonzero(cut > 0)
         return self.known_end[where], cut[where]
-
-    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "ByteRanges":
-        """Return some of the ranges, by index, mask or slice."""
-        return ByteRanges(*(getattr(self, field.name)[where] for field in fields(self)))
 
     def from_position(self, position: int) -> tuple["ByteRanges", Integers]:
         """Return the parts of the ranges at `position` or later, and the indices of their ranges."""

@@ -13,7 +13,8 @@ Sources: the drafts "PCAP Capture File Format" (draft-ietf-opsawg-pcap) and "PCA
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from analysis.errors import CaptureError
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
+
+RowSelection = Integers | slice
 
 FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
@@ -43,6 +46,17 @@ _AIX_VERSION = (2, 2)
 _AIX_LINK_TYPES = {6: 1, 9: 6, 15: 10, 24: 0}  # from RFC 1573's ifType; AIX writes nanoseconds
 _EXCHANGED_AT_TIMES, _EXCHANGED_TRIED = (2, 3), 65_536  # only a packet that was cut off tells
 _TRIED_RECORDS, _APART_S_MAX = 3, 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelArrays:
+    """Rows as arrays of the same length; fields that are no arrays hold for all rows."""
+
+    def take(self, rows: RowSelection | npt.NDArray[np.bool_]) -> Self:
+        """Return some of the rows, by index, mask or slice."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        chosen = {name: each[rows] for name, each in values.items() if isinstance(each, np.ndarray)}
+        return replace(self, **chosen)
 
 
 @dataclass(frozen=True, slots=True)

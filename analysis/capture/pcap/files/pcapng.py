@@ -18,6 +18,7 @@ from analysis.capture.pcap.files.format import (
     CaptureInterface,
     Format,
     Integers,
+    ParallelArrays,
     column,
     gather,
 )
@@ -37,7 +38,7 @@ _MICROSECONDS = 6  # the default resolution: 10^-6 s
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(ParallelArrays):
     """The packets of some blocks."""
 
     at: Integers  # offset of the block
@@ -194,12 +195,4 @@ def _usable(blocks: Blocks, block_length: Integers, kind: Integers, form: Format
         "packets of an interface that was not described": int(np.count_nonzero(~known)),
         "packets longer than their block": int(np.count_nonzero(known & ~fits)),
     }
-    if good.all():
-        return blocks
-    return Blocks(
-        **{
-            name: getattr(blocks, name)[good]
-            for name in ("at", "begin", "interface", "time", "timed", "length", "wire_length", "head")
-        },
-        unused=unused,
-    )
+    return blocks if good.all() else replace(blocks.take(good), unused=unused)

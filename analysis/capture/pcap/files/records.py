@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import PCAPNG, Bytes, Format, Integers, column, gather
+from analysis.capture.pcap.files.format import (
+    PCAPNG,
+    Bytes,
+    Format,
+    Integers,
+    ParallelArrays,
+    RowSelection,
+    column,
+    gather,
+)
 from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
 
 HEAD_BYTES = 40
@@ -19,11 +28,10 @@ SECONDS_MAX = (1 << 63) // NS - 1  # limit of a bigint of nanoseconds: until the
 
 Flags = npt.NDArray[np.bool_]
 Units = npt.NDArray[np.uint64]
-RowSelection = Integers | slice
 
 
 @dataclass(frozen=True, slots=True)
-class PacketRecords:
+class PacketRecords(ParallelArrays):
     """Packets of a capture, in the order of the file."""
 
     at: Integers  # offset of each record's header in the file
@@ -34,18 +42,6 @@ class PacketRecords:
     link_type: int | Integers  # one for all, or one for each
     head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they belong to what follows
     unused: dict[str, int] = field(default_factory=dict)  # counts of unreadable records by reason
-
-    def take(self, rows: Integers) -> "PacketRecords":
-        """Return the packets at these indices."""
-        return PacketRecords(
-            at=self.at[rows],
-            begin=self.begin[rows],
-            t_ns=self.t_ns[rows],
-            length=self.length[rows],
-            wire_length=self.wire_length[rows],
-            link_type=self.link_type if isinstance(self.link_type, int) else self.link_type[rows],
-            head=self.head[rows],
-        )
 
 
 def read_records(data: Bytes, offsets: Integers, form: Format) -> PacketRecords:
@@ -82,19 +78,17 @@ def _of_blocks(blocks: Blocks, form: Format) -> PacketRecords:
         "packets without a time": int(np.count_nonzero(~blocks.timed)),
         "packets with an impossible time": int(np.count_nonzero(~possible)),
     }
-    kept: RowSelection = slice(None) if possible.all() else np.flatnonzero(possible)
-    return PacketRecords(
-        at=blocks.at[kept],
-        begin=blocks.begin[kept],
-        t_ns=t_ns[kept],
-        length=blocks.length[kept],
-        wire_length=blocks.wire_length[kept],
-        link_type=int(link_types[0])
-        if (link_types == link_types[0]).all()
-        else link_types[blocks.interface[kept]],
-        head=blocks.head[kept],
+    records = PacketRecords(
+        at=blocks.at,
+        begin=blocks.begin,
+        t_ns=t_ns,
+        length=blocks.length,
+        wire_length=blocks.wire_length,
+        link_type=int(link_types[0]) if (link_types == link_types[0]).all() else link_types[blocks.interface],
+        head=blocks.head,
         unused={name: count for name, count in unused.items() if count},
     )
+    return records if possible.all() else records.take(possible)
 
 
 def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], RowSelection]]:
