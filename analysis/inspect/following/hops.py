@@ -205,7 +205,7 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
         for copy in sent_by.get(place, ()):
             is_first = first.get(copy.came_to) is copy
             asked = _last_request(copy, had.get(place), found.asked)
-            links = delay_ns(copy, metadata), jitter_ns(copy, metadata)
+            links = delay_and_jitter_ns(copy, metadata)
             yield EventHop(copy, depth, had.get(place), is_first, asked, *links, look(copy))
             if is_first:
                 yield from below(copy.came_to, depth + 1)
@@ -255,22 +255,17 @@ def _last_request(
     return max(between, key=lambda one: one.complete_ns, default=None)
 
 
-def delay_ns(copy: EventCopy, metadata: RunMetadata) -> int:
-    """Return the configured delay between two hosts when the message left; 0 for hosts outside the run."""
+def delay_and_jitter_ns(copy: EventCopy, metadata: RunMetadata) -> tuple[int, int]:
+    """Return the configured delay between two hosts when the message left, and the largest deviation of all
+    links together from it; 0 for hosts outside the run.
+    """
     sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
-        return 0
-    wan_us = metadata.delay_us((sender.region, receiver.region), copy.t_ns)
-    return 1_000 * (sender.lan_delay_us[0] + wan_us + receiver.lan_delay_us[1])
-
-
-def jitter_ns(copy: EventCopy, metadata: RunMetadata) -> int:
-    """Return the largest deviation of all these links together from their delay."""
-    sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
-    if sender is None or receiver is None:
-        return 0
-    wan_us = metadata.jitter_us((sender.region, receiver.region), copy.t_ns)
-    return 1_000 * (sender.lan_jitter_us[0] + wan_us + receiver.lan_jitter_us[1])
+        return 0, 0
+    hop = sender.region, receiver.region
+    delay_us = sender.lan_delay_us[0] + metadata.delay_us(hop, copy.t_ns) + receiver.lan_delay_us[1]
+    jitter_us = sender.lan_jitter_us[0] + metadata.jitter_us(hop, copy.t_ns) + receiver.lan_jitter_us[1]
+    return 1_000 * delay_us, 1_000 * jitter_us
 
 
 def _places(run: RunDirectory) -> dict[str, SightingPoint]:

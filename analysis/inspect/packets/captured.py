@@ -1,6 +1,6 @@
 """The packets of captures without a run, as rows to show: by time, from one tap or from tap to tap."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
@@ -13,7 +13,7 @@ from analysis.inspect.packets.selection import PacketSelection
 from analysis.inspect.packets.wire import RowKeys, halves
 from analysis.messages.label import label
 from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import CapturesCase
+from analysis.sql.questions import CapturesCase, Questions
 from analysis.taps.transfers import TYPES, packet_types
 from analysis.timelines.arrays import Bools, ints
 from topologies.errors import InputError
@@ -65,25 +65,18 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     between = bool(case.tables.compared.crossings) and query.at is None
     limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
     with duckdb_questions([case]) as engine:
-        ends = " AND ".join(filter(None, (_among("src", "dst", map(engine.literal, query.addresses)),
-                                          _among("sport", "dport", map(str, query.ports)))))  # fmt: skip
-        conditions = [ends] if ends else []
         if between:
-            conditions += ["fate = 'lost'"] if query.lost else []
-            conditions += ["retransmitted"] if query.retransmitted else []
-            conditions += [f"type IN ({', '.join(map(engine.literal, query.types))})"] if query.types else []
-            columns = (
-                "t_ns, sender, receiver, src, sport, dst, dport, type, payload_length, fate, retransmitted,"
-            )
-            columns += " t_sent_ns, t_complete_ns"
-            question = f"SELECT {columns} FROM transfers {_where(conditions)} {_BY_TIME} {limit}"  # noqa: S608
+            kinds = "fate = 'lost'" if query.lost else "", "retransmitted" if query.retransmitted else ""
+            where = _where(engine, query, _among(["type"], map(engine.literal, query.types)), *kinds)
+            question = f"""SELECT t_ns, sender, receiver, src, sport, dst, dport, type, payload_length, fate,
+            retransmitted, t_sent_ns, t_complete_ns FROM transfers {where} {_BY_TIME} {limit}"""  # noqa: S608
             yield from (batch.to_pylist() for batch in engine.ask_plainly(question).batches)
             return
-        conditions += [] if query.at is None else [f"capture = {engine.literal(query.at)}"]
         order = _BY_TIME if len(case.tables.compared.taps.taps) > 1 and query.at is None else ""
         inner = """SELECT t_ns, capture, ip(src_hi, src_lo) AS src, sport, ip(dst_hi, dst_lo) AS dst, dport,
         proto, flags, seq, payload_length FROM packets"""
-        question = f"SELECT * FROM ({inner}) {_where(conditions)} {order} {'' if query.types else limit}"  # noqa: S608
+        where = _where(engine, query)
+        question = f"SELECT * FROM ({inner}) {where} {order} {'' if query.types else limit}"  # noqa: S608
         left = None if query.limit is None else query.limit + 1
         for batch in engine.ask_plainly(question).batches:
             rows = _typed(batch, query)[:left]
@@ -99,14 +92,8 @@ def messages(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     assert decoding is not None
     system = None if decoding.protocol else decoding.system
     with duckdb_questions([case]) as engine:
-        conditions = [
-            _among("src", "dst", map(engine.literal, query.addresses)),
-            _among("sport", "dport", map(str, query.ports)),
-            f"type IN ({', '.join(map(engine.literal, query.types))})" if query.types else "",
-            "" if query.at is None else f"capture = {engine.literal(query.at)}",
-        ]
         limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
-        where = _where([each for each in conditions if each])
+        where = _where(engine, query, _among(["type"], map(engine.literal, query.types)))
         question = f"SELECT * FROM messages {where} ORDER BY t_first_ns {limit}"  # noqa: S608
         for batch in engine.ask_plainly(question).batches:
             yield [_message(row, system) for row in batch.to_pylist()]
@@ -129,13 +116,22 @@ def _typed(batch: pa.RecordBatch, query: PacketQuery) -> list[Row]:
     return [row for row in rows if row["proto"] >= 0 and (not query.types or row["type"] in query.types)]
 
 
-def _among(one: str, other: str, values: Iterator[str]) -> str:
+def _among(columns: Iterable[str], values: Iterable[str]) -> str:
+    """Return the condition that a column has one of these values; empty without values."""
     listed = ", ".join(values)
-    return f"({one} IN ({listed}) OR {other} IN ({listed}))" if listed else ""
+    return f"({' OR '.join(f'{column} IN ({listed})' for column in columns)})" if listed else ""
 
 
-def _where(conditions: list[str]) -> str:
-    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+def _where(engine: Questions, query: PacketQuery, *more: str) -> str:
+    """Return the clause of the wanted ends, of the capture, and of more conditions unless they are empty."""
+    conditions = (
+        _among(("src", "dst"), map(engine.literal, query.addresses)),
+        _among(("sport", "dport"), map(str, query.ports)),
+        _among(["capture"], [] if query.at is None else [engine.literal(query.at)]),
+        *more,
+    )
+    wanted = " AND ".join(filter(None, conditions))
+    return f"WHERE {wanted}" if wanted else ""
 
 
 def selection(query: PacketQuery, case: CapturesCase) -> PacketSelection:
