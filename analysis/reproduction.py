@@ -110,11 +110,8 @@ def _judged(claim: SummaryClaim, values: Sequence[Any], level: float, within: fl
         reason = f"{len(values)} of the {REPEATS_MIN} required repeats were measured"
         return JudgedClaim(claim, ClaimVerdict.UNDECIDED, _most(values), why=reason)
     if not is_number(claim.value):
-        verdict = (
-            ClaimVerdict.HOLDS
-            if any(_is_same(claim.value, each) for each in values)
-            else ClaimVerdict.DIFFERS
-        )
+        holds = any(claim_holds(claim, each) for each in values)
+        verdict = ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS
         return JudgedClaim(claim, verdict, _most(values))
     numbers = np.array([float(value) for value in values if is_number(value)])
     if numbers.size < REPEATS_MIN:
@@ -134,10 +131,6 @@ def _room(figure: str, middle: float, within: float) -> float:
     unit = unit_of(figure)
     resolved = resolution_of(figure, unit) if unit in {"s", "ms"} else 0.0
     return max(within * abs(middle), resolved)
-
-
-def _is_same(claimed: Any, found: Any) -> bool:
-    return type(claimed) is type(found) and bool(claimed == found)
 
 
 def _most(values: Sequence[Any]) -> Any:

@@ -122,9 +122,8 @@ class HistoryFilter:
     def of_runs(self, runs: pa.Table) -> pa.Table:
         """Return the rows of the table `runs` that match."""
         chosen = runs
-        equal = {"suite": self.suite, "entry": self.entry, "run": self.run, "experiment": self.experiment}
-        for column, value in (*equal.items(), ("valid", self.valid)):
-            if value is not None:
+        for column in ("suite", "entry", "run", "experiment", "valid"):
+            if (value := getattr(self, column)) is not None:
                 chosen = chosen.filter(pc.equal(chosen[column], value))
         if self.verdicts is not None:
             chosen = chosen.filter(pc.is_in(chosen["verdict"], pa.array(sorted(self.verdicts), pa.string())))

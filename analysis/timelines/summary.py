@@ -63,6 +63,7 @@ PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
 FLOWS = "convergence.stalled == 0"
 """Expected of every run whose faults were all mended."""
 LOST = ("chance", "queue", "cut", "size")
+OF_PERIOD = ("delay_p50_ms", "delay_p99_ms", "loss", "excess_p99_ms", "direction", "from_s", "to_s")
 LATENCY = tuple(METRICS["latency"])
 
 
@@ -268,13 +269,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             {
                 "link": link,
                 "delay_ms": row["configured_delay_ms"],
-                "delay_p50_ms": row["delay_p50_ms"],
-                "delay_p99_ms": row["delay_p99_ms"],
-                "loss": row["loss"],
-                "excess_p99_ms": row["excess_p99_ms"],
-                "direction": row["direction"],
-                "from_s": row["from_s"],
-                "to_s": row["to_s"],
+                **{name: row[name] for name in OF_PERIOD},
                 **({"error_ms": row["error_ms"]} if row.get("error_ms") is not None else {}),
                 "lost": {what: sum(each[f"lost_{what}"] for each in mine) for what in LOST},
                 "state": max((each["verdict"] for each in mine), key=STATES.index),

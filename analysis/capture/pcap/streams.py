@@ -270,16 +270,14 @@ def _gaps(part: SettledRange, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
     return pa.concat_batches(batches)
 
 
+_COUNTED = ("segments", "bytes", "stray_segments", "missing_bytes", "snapped_bytes", "reset")
+
+
 def _count(flow: _Flow) -> dict[str, Any]:
     connection = flow.connection
     return {name: value.as_py() for name, value in flow.names.items()} | {
-        "segments": connection.segments,
-        "bytes": connection.bytes,
+        **{name: getattr(connection, name) for name in _COUNTED},
         "retransmitted_segments": connection.repeated_segments,
         "retransmitted_bytes": connection.repeated_bytes,
-        "stray_segments": connection.stray_segments,
-        "missing_bytes": connection.missing_bytes,
-        "snapped_bytes": connection.snapped_bytes,
-        "reset": connection.reset,
         **asdict(flow.decoder.counts),
     }

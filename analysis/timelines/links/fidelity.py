@@ -19,7 +19,7 @@ is so for all possible clock errors.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
@@ -53,6 +53,8 @@ UNSEEN_PART = 0.5
 TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhere.
 """
 BLURRED = "bursts of loss cannot be told from the drops of its full queue"
+AS_MEASURED = ("loss", "rate_bits_per_s", "rate_part", "packets", "matched", "leaked", "strays")
+"""Columns that are fields of `Behaviour`."""
 ENOUGH = 10
 """Fewest packets that measure a delay."""
 DISTANCE_PART, DISTANCE_MARGIN = 1.75, 0.01
@@ -123,22 +125,13 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
                 "excess_p99_ms": excess and excess.p99_ns / 1e6,
                 "error_ms": behaviour.error_bound_ns and behaviour.error_bound_ns / 1e6,
                 "configured_loss": period.loss,
-                "loss": behaviour.loss,
                 "loss_low": low,
                 "loss_high": high,
                 **dict(_share("duplicate", behaviour.duplicated, period)),
                 **dict(_share("corrupt", behaviour.damaged, period)),
-                "lost_chance": behaviour.lost.chance,
-                "lost_queue": behaviour.lost.queue,
-                "lost_cut": behaviour.lost.cut,
-                "lost_size": behaviour.lost.size,
+                **{f"lost_{cause}": count for cause, count in asdict(behaviour.lost).items()},
                 "configured_rate_bits_per_s": period.rate_bits_per_s,
-                "rate_bits_per_s": behaviour.rate_bits_per_s,
-                "rate_part": behaviour.rate_part,
-                "packets": behaviour.packets,
-                "matched": behaviour.matched,
-                "leaked": behaviour.leaked,
-                "strays": behaviour.strays,
+                **{name: getattr(behaviour, name) for name in AS_MEASURED},
                 "verdict": judgement.state,
                 "valid": judgement.state != VIOLATED,
                 "reason": judgement.reason,
@@ -181,7 +174,7 @@ def judge(period: Period, did: Behaviour) -> PeriodVerdict:
     # After a loss the queue is shorter: what surely found room is more often part of a burst.
     is_blurred = period.loss_chances is not None and did.lost.queue > 0
     problems = [
-        *_size_problems(did),
+        *([f"{did.leaked} packets larger than the MTU came through"] if did.leaked else []),
         *([] if is_blurred else loss),
         *_share_problems(period, did),
         *_delay_problems(period, did),
@@ -266,10 +259,6 @@ def _rate_problems(period: Period, did: Behaviour) -> list[str]:
     if did.crowded:
         problems.append(f"{did.crowded} packets passed a queue that was longer than its limit")
     return problems
-
-
-def _size_problems(did: Behaviour) -> list[str]:
-    return [f"{did.leaked} packets larger than the MTU came through"] if did.leaked else []
 
 
 def _loss_problems(period: Period, did: Behaviour) -> list[str]:
