@@ -7,7 +7,12 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from tests.analysis.capture.pcap.captures import write_pcap
 
 PAIRS = 7
 PEER = [sys.executable, "-c", "import click"]
@@ -19,11 +24,14 @@ Row = dict[str, Any]
 
 def measure() -> list[Row]:
     """Rows for `make bench`."""
-    return [row for command in COMMANDS for row in _rows(command)]
+    rows = [row for command in COMMANDS for row in _rows(command, command.split())]
+    with tempfile.TemporaryDirectory() as folder:
+        capture = str(write_pcap(Path(folder) / "empty.pcap", []))
+        return rows + _rows("sql, an empty capture", ["sql", capture, "SELECT count(*) FROM packets"])
 
 
-def _rows(command: str) -> list[Row]:
-    words = [sys.executable, "-m", "testbed.cli.main", *command.split()]
+def _rows(command: str, arguments: Sequence[str]) -> list[Row]:
+    words = [sys.executable, "-m", "testbed.cli.main", *arguments]
     _processor_s(words)  # compiles; the first list is kept
     pairs = [(_processor_s(words), _processor_s(PEER)) for _ in range(PAIRS)]
     seconds = statistics.median(own for own, _ in pairs)
