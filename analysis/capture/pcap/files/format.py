@@ -13,7 +13,7 @@ Sources: the drafts "PCAP Capture File Format" (draft-ietf-opsawg-pcap) and "PCA
 """
 
 import struct
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -54,9 +54,8 @@ class ParallelArrays:
 
     def take(self, rows: RowSelection | npt.NDArray[np.bool_]) -> Self:
         """Return some of the rows, by index, mask or slice."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        chosen = {name: each[rows] for name, each in values.items() if isinstance(each, np.ndarray)}
-        return replace(self, **chosen)
+        values = (getattr(self, each.name) for each in fields(self))
+        return type(self)(*(each[rows] if isinstance(each, np.ndarray) else each for each in values))
 
 
 @dataclass(frozen=True, slots=True)
