@@ -22,6 +22,7 @@ def main() -> int:
 
 async def _conduct(directory: str, module: str | None = None) -> bool:
     run, channel = RunDirectory(Path(directory)), SandboxChannel.inherited()
+    channel.show_life()
     if module is None:
         return await conduct(run, channel)
     # Only a prompt's runner parses injected faults, and the modules for that are slow to import.

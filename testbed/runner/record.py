@@ -20,6 +20,7 @@ from experiments.files.whole_files import write_whole
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, record_text, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.faults.application import AppliedChange
+from testbed.sandbox.channel import SILENCE_S
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
@@ -113,15 +114,16 @@ def _make_reserve(path: Path) -> None:
         os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
 
 
-def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
+def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}", *, hung: bool = False) -> RunRecord:
     """Return the run's record; if a dead sandbox left it without outcome, record a crash.
 
-    log: the log file that problems refer to.
+    log: the log file that problems refer to. hung: whether it was killed because it did not show life.
     """
     record = run.read_run()
     if record.outcome is not None:
         return record
-    reason = f"the run died while {record.phase}: see {log}"
+    how = f"hung for {SILENCE_S:g} s and was killed" if hung else "died"
+    reason = f"the run {how} while {record.phase}: see {log}"
     settled = replace(
         record,
         outcome=Outcome.CRASHED,

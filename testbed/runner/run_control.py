@@ -121,7 +121,7 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
             if message.get("did") == "prompt":
                 user.at_prompt = message["open"]
                 sandbox.channel.post({"do": "open"})
-    record = record_crash(run)
+    record = record_crash(run, hung=sandbox.channel.hung)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
     return RunResult(record, by_user=user.asked)

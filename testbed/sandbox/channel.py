@@ -8,7 +8,10 @@ import json
 import os
 import select
 import socket
+import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -17,15 +20,23 @@ FD_VARIABLE = "CUTSET_CONTROL_FD"
 """Environment variable with the descriptor of the sandbox command's end of the channel."""
 
 MESSAGE_BYTES_MAX = 128 << 10
+BEAT_S = 5.0
+SILENCE_S = 120.0
+"""The other end counts as hanging after this time without a message. Its thread that sends empty ones needs
+nothing but some processor time.
+"""
 
 
 class SandboxChannel:
-    """One end of the channel. `ended` becomes true when the other end is closed."""
+    """One end of the channel. `ended` becomes true when the other end is closed, or does not show life
+    (`show_life`) for SILENCE_S; then `hung` does, too.
+    """
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._socket.setblocking(False)
-        self.ended = False
+        self.ended = self.hung = False
+        self._heard_s: float | None = None
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
@@ -56,9 +67,23 @@ class SandboxChannel:
             return False
         return True
 
+    def show_life(self) -> None:
+        """Send an empty message now and then from a thread, which tells the other end that we do not hang."""
+
+        def beat() -> None:
+            with suppress(OSError):  # closed meanwhile
+                while not self.ended:
+                    self.post({})
+                    time.sleep(BEAT_S)
+
+        threading.Thread(target=beat, name="life", daemon=True).start()
+
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next message, or None after a timeout or if the other end is closed."""
+        """Return the next message, or None after a timeout or if the other end is closed or hangs."""
         if self.ended or not select.select([self._socket], [], [], timeout_s)[0]:
+            silent_s = 0.0 if self._heard_s is None else time.monotonic() - self._heard_s
+            self.hung = self.hung or silent_s > SILENCE_S
+            self.ended = self.ended or self.hung
             return None
         try:
             data = self._socket.recv(MESSAGE_BYTES_MAX)
@@ -68,6 +93,8 @@ class SandboxChannel:
             self.ended = True
             return None
         message: dict[str, Any] = json.loads(data)
+        if not message or self._heard_s is not None:  # from the first sign of life on
+            self._heard_s = time.monotonic()
         return message
 
     def close(self) -> None:

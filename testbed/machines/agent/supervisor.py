@@ -89,7 +89,8 @@ class Supervisor:
     def _outcome(self) -> str:
         """Return the run's outcome, from its run.json if that can be read."""
         try:
-            outcome = record_crash(self._run, RUNNER_LOG).outcome
+            hung = self._sandbox is not None and self._sandbox.channel.hung
+            outcome = record_crash(self._run, RUNNER_LOG, hung=hung).outcome
         except (OSError, InputError) as error:
             self._send(
                 {"did": "problem", "text": f"the run's outcome cannot be recorded: {_error_text(error)}"}
@@ -102,6 +103,8 @@ class Supervisor:
         while not done():
             for key, _ in self._selector.select(LOOK_S):
                 key.data()
+            if self._sandbox is not None and not self._over:
+                self._receive_from_run()  # notices if it hangs
             late_s = self._now_s() - self._deadline_s
             if late_s > 0 and not self._over and not stopped:
                 stopped = True
@@ -121,7 +124,7 @@ class Supervisor:
         if channel.ended:
             self._selector.unregister(channel.fileno())
             self._over = True
-        elif message is not None:
+        elif message:
             self._send(message)
 
     def _order_run(self, message: Message) -> None:

@@ -1,8 +1,11 @@
 """The control channel."""
 
+import time
+
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.sandbox import channel
 from testbed.sandbox.channel import FD_VARIABLE, SandboxChannel
 
 
@@ -53,3 +56,35 @@ def test_outside_of_a_sandbox_there_is_no_channel_to_inherit(monkeypatch: pytest
     monkeypatch.delenv(FD_VARIABLE, raising=False)
     with pytest.raises(TestbedError, match="only inside a sandbox"):
         SandboxChannel.inherited()
+
+
+def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(
+    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ends
+    monkeypatch.setattr(channel, "SILENCE_S", 0.3)
+    assert theirs.post({})
+    assert ours.receive(1) == {}
+    time.sleep(0.4)
+    assert theirs.post({"after": "a pause of the reader"})
+    assert ours.receive(0) is not None
+    while ours.receive(0.05) is not None or not ours.ended:
+        pass
+    assert ours.hung
+
+
+def test_a_side_that_shows_life_may_say_nothing_and_one_that_never_did_may_too(
+    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ends
+    monkeypatch.setattr(channel, "SILENCE_S", 0.3)
+    monkeypatch.setattr(channel, "BEAT_S", 0.01)
+    ours.show_life()
+    assert ours.post({"text": "hello"})
+    until_s = time.monotonic() + 0.7
+    while time.monotonic() < until_s:
+        theirs.receive(0.05)
+        ours.receive(0.05)
+    assert not theirs.ended
+    assert not ours.ended
+    ours.close()
