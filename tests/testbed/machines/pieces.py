@@ -24,6 +24,7 @@ from experiments.records.run_record import record_to_json
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.live_on_machines import CUTSET, RunOnMachines, wait_until_clean
 from tests.testbed.machines.labs.machine import LabMachine
+from tests.testbed.machines.labs.observation import Standing
 
 PIECES: Final = {
     "supervisor": ("testbed.machines.agent", "start"),
@@ -100,11 +101,13 @@ def hit(machine: LabMachine, piece: str, number: signal.Signals) -> int:
     return len(found)
 
 
-def faults_of(lab: Lab, rng: random.Random, takes_s: float) -> tuple[str, list[str]]:
+def faults_of(
+    lab: Lab, before: dict[str, Standing], rng: random.Random, takes_s: float
+) -> tuple[str, list[str]]:
     """Make one run, and hit a piece of it; return what was done, and what is wrong."""
     piece, number, name = rng.choice(list(PIECES)), rng.choice(SIGNALS), rng.choice(list(lab.machines))
     after_s = rng.uniform(0.0, takes_s)
-    before, wrong = lab.standing(), []
+    wrong: list[str] = []
     inventory = lab.write_inventory("pieces.yaml", lease=f"{LEASE_S}s")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -175,13 +178,14 @@ def main() -> int:
     found = 0
     with Lab(2) as lab:
         lab.know()
+        before = lab.standing()
         with tempfile.TemporaryDirectory() as folder:
             began_s = time.monotonic()
             with RunOnMachines(lab, Path(folder), lab.inventory) as run:
                 run.end()
             takes_s = time.monotonic() - began_s
         for number in range(given.moments):
-            done, wrong = faults_of(lab, random.Random(f"{given.seed} {number}"), takes_s)
+            done, wrong = faults_of(lab, before, random.Random(f"{given.seed} {number}"), takes_s)
             found += bool(wrong)
             print(f"{number}: {done}", *wrong, sep="\n    ", flush=True)  # noqa: T201
     print(f"{found} of {given.moments} moments were wrong", flush=True)  # noqa: T201
