@@ -50,14 +50,15 @@ def command(
     keep_pandas_out()
     from analysis.pages.taps.page import write_page
     from analysis.pages.taps.spooling import spooled
+    from experiments.files.scratch import scratch
     from testbed.cli.captures import opened_captures
     from testbed.cli.output import check_directory
 
     check_directory(output)
     with (
         opened_captures(names, from_s, to_s, silence_s, system) as [case],
-        tempfile.TemporaryDirectory(prefix="cutset-page-") as folder,
-        spooled(case.tables, Path(folder)) as asked,
+        scratch("cutset-page-", Path(tempfile.gettempdir())) as folder,
+        spooled(case.tables, folder) as asked,
     ):
         write_page(asked, output)
     click.echo(f"page         {output} ({output.stat().st_size / 1e6:.1f} MB)")

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from testbed.cli import main
 from testbed.cli.named_run import is_captures
 from tests.analysis.inspect.packets.small_run import around_the_cut
 from tests.analysis.taps.incident import REFUSED, incident
+from tests.testbed.leftovers import wait_until
 
 PAGE = Path(__file__).parents[4] / "docs" / "captures.md"
 
@@ -52,6 +55,22 @@ def test_packets_of_one_tap_are_chosen_by_address_port_and_type(sites, capsys):
     assert main.run([*words, "--type", "rst"]) == 0
     [row] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (row["src"], row["sport"], row["type"]) == ("10.2.0.2", REFUSED, "RST")
+
+
+KILLED = """
+import os, signal, sys
+from analysis.pages.taps import page
+from testbed.cli import main
+page.write_page = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+main.run(["captures", *sys.argv[1:]])
+"""
+
+
+def test_nothing_is_left_of_a_page_whose_writer_is_killed(sites, tmp_path):
+    words = [sys.executable, "-c", KILLED, *map(str, sites), "-o", str(tmp_path / "page.html")]
+    environment = {**os.environ, "PYTHONPATH": str(PAGE.parents[1]), "TMPDIR": str(tmp_path)}
+    assert subprocess.run(words, env=environment, check=False).returncode == -signal.SIGKILL
+    wait_until(lambda: not any(tmp_path.iterdir()), "the end of its temporary files")
 
 
 def test_a_host_is_found_however_its_address_is_written():
