@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from experiments.records.summary_file import OLD_NAMES
 from topologies.errors import InputError
 
 RELATIVE: Final = 1e-9
@@ -66,8 +65,7 @@ def claims_from_json(content: Mapping[str, Any], file: object) -> list[SummaryCl
         if not isinstance(each, Mapping) or not _is_claim(each):
             problem = "is not a claim: it needs figure, value, bar and tolerance"
             raise InputError(str(file), None, f"claims.{number}", problem)
-        figure = ".".join(OLD_NAMES.get(part, part) for part in each["figure"].split("."))
-        found.append(SummaryClaim(figure, each["value"], each["bar"], float(each["tolerance"])))
+        found.append(SummaryClaim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
     figures = {claim.figure for claim in found}
     if len(figures) < len(found):
         raise InputError(str(file), None, "claims", "names a figure twice")

@@ -7,7 +7,7 @@ the new.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from experiments.files.sanitize import sanitize
 from experiments.records.json_files import write_json
 from experiments.records.run_record import Outcome
 from experiments.records.validated_json import STRICT, Count, Name, Seed, Text, TimeNs, from_json, to_json
@@ -177,36 +176,3 @@ def record_from_json(kind: type[Record], content: Any, file: Path) -> Record:
 def write_campaign(path: Path, record: CampaignRecord[Any]) -> None:
     """Write a record atomically. Raises OSError."""
     write_json(path, to_json(record))
-
-
-def with_renamed_fields(content: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Rename the fields of a JSON object of schema 1. names: old name to new name, "" for a removed field."""
-    return {names.get(key, key): value for key, value in content.items() if names.get(key, key)}
-
-
-def upgraded_from_schema_1(
-    content: Mapping[str, Any],
-    names: Mapping[str, str],
-    run_as_now: Callable[[dict[str, Any]], dict[str, Any]],
-) -> dict[str, Any]:
-    """Convert a record of schema 1 to the current field names. Leave invalid content for validation to
-    reject.
-
-    run_as_now: converts one run.
-    """
-    now = _on_one_line(with_renamed_fields(content, names))
-    runs = now.get("runs")
-    if isinstance(runs, list) and all(isinstance(run, dict) for run in runs):
-        now["runs"] = [run_as_now(_on_one_line(run)) for run in runs]
-    return {**now, "schema": SCHEMA}
-
-
-def _on_one_line(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Sanitize all texts, as they are written today."""
-
-    def tidy(value: Any) -> Any:
-        if isinstance(value, list):
-            return [tidy(item) for item in value]
-        return sanitize(value) if isinstance(value, str) else value
-
-    return {key: tidy(value) for key, value in content.items()}

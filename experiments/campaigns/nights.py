@@ -12,7 +12,7 @@ running although no process executes it was interrupted: its directory is rename
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator
 
@@ -22,8 +22,6 @@ from experiments.campaigns.campaign import (
     DurationS,
     RunState,
     record_from_json,
-    upgraded_from_schema_1,
-    with_renamed_fields,
     write_campaign,
 )
 from experiments.records.json_files import read_json
@@ -152,10 +150,7 @@ class NightDirectory:
 
     def read(self) -> NightRecord:
         """Read night.json. Raises InputError if it cannot be read."""
-        content = read_json(self.night_json)
-        if content.get("schema") == 1:
-            content = upgraded_from_schema_1(content, {}, _run_as_now)
-        return record_from_json(NightRecord, content, self.night_json)
+        return record_from_json(NightRecord, read_json(self.night_json), self.night_json)
 
     def write(self, record: NightRecord) -> None:
         """Write night.json; create the folder if needed. Raises OSError."""
@@ -166,9 +161,3 @@ class NightDirectory:
 def run_title(entry: str, repetition: int) -> str:
     """Return the name of a run: `cut r2` is the third of `cut`; repetitions count from 0."""
     return f"{entry} r{repetition}"
-
-
-def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
-    """Convert a run of schema 1, which had no name field."""
-    now = with_renamed_fields(run, {"repeat": "repetition", "place": "backend"})
-    return {"name": f"{run.get('entry')} r{run.get('repeat')}", **now}

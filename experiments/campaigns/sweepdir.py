@@ -27,8 +27,6 @@ from experiments.campaigns.campaign import (
     CampaignRun,
     RunState,
     record_from_json,
-    upgraded_from_schema_1,
-    with_renamed_fields,
     write_campaign,
 )
 from experiments.campaigns.sweep import points, value_text, values_text
@@ -232,10 +230,7 @@ class SweepDirectory:
 
     def read(self) -> SweepRecord:
         """Read sweep.json. Raises InputError if it cannot be read."""
-        content = read_json(self.sweep_json)
-        if content.get("schema") == 1:
-            content = upgraded_from_schema_1(content, {"place": "backend", "points": "runs"}, _run_as_now)
-        record = record_from_json(SweepRecord, content, self.sweep_json)
+        record = record_from_json(SweepRecord, read_json(self.sweep_json), self.sweep_json)
         read_request(record.experiment, self.sweep_json)
         swept = {each.name: record.experiment.get(each.name) for each in fields(_Swept)}
         from_json(_Swept, swept, self.sweep_json)
@@ -257,15 +252,6 @@ def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, bac
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
     last = [f"--seed {run.seed}", "--repeat 1", f"--on {shlex.quote(backend)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
-
-
-def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
-    """Convert a run of schema 1, whose `outcome` was a state and which listed paths of pending runs."""
-    states = {"None": RunState.PENDING, "completed": RunState.DONE, "crashed": RunState.FAILED}
-    state = states.get(str(run.get("outcome")), run.get("outcome"))
-    made = None if state is RunState.PENDING else f"{POINTS}/{run.get('name')}"
-    now = with_renamed_fields(run, {"run": "", "summary": "", "outcome": ""})
-    return {**now, "state": state, "run": made}
 
 
 def _slug(values: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from experiments.planned.plan_values import Impairments, Port
 from experiments.records.validated_json import Name, TimeUs
@@ -109,9 +109,7 @@ class LinkChange:
     link: Name
     direction: LinkDirectionName
     state: LinkState
-    parameters: Annotated[
-        Impairments, Field(validation_alias=AliasChoices("parameters", "shape"))
-    ]  # `shape` before 1.0
+    parameters: Impairments
     when: Trigger | None = None
     """The trigger after which the change applies; None: at `at_us`."""
 

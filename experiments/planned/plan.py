@@ -320,40 +320,9 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def plan_from_json(content: Any, file: object = "run.json") -> Plan:
     """Read and check the plan that `plan_to_json` wrote. Raises InputError with the field."""
-    plan = from_json(Plan, plan_json_upgraded(content), file)
+    plan = from_json(Plan, content, file)
     check_plan(plan, file)
     return plan
-
-
-def plan_json_upgraded(content: Any) -> Any:
-    """Convert a plan in JSON to this version's form.
-
-    Older plans list streams in their regions and, for systems of programs, the text form of events.
-    """
-    match content:
-        case {"declared": {"marked": {"form": _} as marked} as declared}:
-            marked = {key: value for key, value in marked.items() if key != "form"}
-            content = {**content, "declared": {**declared, "marked": marked}}
-    regions = content.get("regions") if isinstance(content, dict) else None
-    if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
-        return content
-    if not any("stream" in region for region in regions):
-        return content
-    streams = content.get("streams") or [
-        {"number": region.get("stream"), "region": region.get("name")} for region in regions
-    ]
-    if not isinstance(streams, list) or not all(isinstance(stream, dict) for stream in streams):
-        return content
-    names = [stream.get("region") for stream in streams]
-    return {
-        **content,
-        "regions": [{key: value for key, value in region.items() if key != "stream"} for region in regions],
-        "streams": [
-            {"name": name if names.count(name) == 1 else f"{name}.{names[:n].count(name)}", **stream}
-            | {"publishers": [name]}
-            for n, (name, stream) in enumerate(zip(names, streams, strict=True))
-        ],
-    }
 
 
 def check_plan(plan: Plan, file: object, within: str = "") -> None:

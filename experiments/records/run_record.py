@@ -1,14 +1,12 @@
 """The record of a run: run.json as one typed, validated model. All readers and writers use it.
 
 Reading checks types, ranges, names and references; an error is one line with the field. An applied change
-names its planned change by index; only `changes_applied` joins the two. Records of schema 1 describe the
-change instead: they are joined when they are read.
+names its planned change by index; only `changes_applied` joins the two.
 """
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from experiments.expectations import Expectation
 from experiments.files.whole_files import write_whole
 from experiments.planned.changes import Change
-from experiments.planned.plan import Plan, check_plan, plan_json_upgraded
+from experiments.planned.plan import Plan, check_plan
 from experiments.records.json_files import parse_json, read_text
 from experiments.records.observations import (
     CaptureRecord,
@@ -48,7 +46,6 @@ from topologies.errors import InputError
 SCHEMA = 2
 SIMULATOR = "simulator"
 """The kind of links in virtual time."""
-_OF_APPLIED = ("index", "requested_ns", "applied_ns", "machine")
 _OPTIONAL = ("simulation", "inventory", "shaping", "shell", "assignment")
 
 
@@ -159,7 +156,7 @@ class RunRecord:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     plan: Plan
-    schema: Annotated[int, Field(ge=1, le=SCHEMA)] = SCHEMA
+    schema: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = SCHEMA
     run: Text = ""
     experiment: Free = field(default_factory=dict)
     topology: Free = field(default_factory=dict)
@@ -224,10 +221,7 @@ class RunRecord:
 
 
 def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
-    """Read a record of this or an older version. Raises InputError with file and field."""
-    if isinstance(content, dict):
-        content = {**content, "plan": plan_json_upgraded(content["plan"])} if "plan" in content else content
-        content = _indexed(content) if content.get("schema", 1) == 1 else content
+    """Read a record. Raises InputError with file and field."""
     return _consistent(from_json(RunRecord, content, file), file)
 
 
@@ -243,7 +237,7 @@ def _consistent(record: RunRecord, file: object) -> RunRecord:
     check_plan(record.plan, file, "plan.")
     for place, problem in _contradictions(record):
         raise InputError(str(file), None, place, problem)
-    return replace(record, schema=SCHEMA)
+    return record
 
 
 def read_request(experiment: Mapping[str, Any], file: object) -> ExperimentRequest:
@@ -263,37 +257,6 @@ def _contradictions(record: RunRecord) -> Iterator[tuple[str, str]]:
     for number, counts in enumerate(record.counters):
         if counts.link not in links:
             yield f"counters.{number}.link", f"the plan has no {counts.link}"
-
-
-def _indexed(content: dict[str, Any]) -> dict[str, Any]:
-    """Convert schema 1, where changes describe themselves: the k-th of a kind is the k-th planned one."""
-    if "links_without_middle" in content:
-        content = {**content, "links_without_emulator": content["links_without_middle"]}
-        del content["links_without_middle"]
-    changes, plan = content.get("changes"), content.get("plan")
-    planned = plan.get("changes") if isinstance(plan, dict) else None
-    if not isinstance(changes, list) or not isinstance(planned, list):
-        return content
-    if not all(isinstance(change, dict) for change in (*changes, *planned)):
-        return content
-    places: dict[str, list[int]] = defaultdict(list)
-    for index, change in enumerate(planned):
-        places[_described(change)].append(index)
-    seen: Counter[tuple[str, str]] = Counter()
-    found = []
-    for change in changes:
-        described = _described(change)
-        turn = (described, str(change.get("machine")))  # several machines may apply one change
-        left = places[described][seen[turn] :]
-        seen[turn] += 1
-        times = {key: change[key] for key in _OF_APPLIED if key in change}
-        found.append({"index": left[0] if left else len(planned), **times})
-    return {**content, "changes": found}
-
-
-def _described(change: dict[str, Any]) -> str:
-    keys = ("process", "action") if "process" in change else ("link", "direction")
-    return str([change.get(key) for key in ("fault", *keys)])
 
 
 def read_record(path: Path) -> RunRecord:

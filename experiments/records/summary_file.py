@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.records.validated_json import Count, from_json
 
-OLD_NAMES = {"bar_ms": "error_ms", "bar_max_ms": "error_max_ms", "bar_s": "error_s"}
-"""Names of figures in summaries that versions before 1.0 wrote."""
 WHOLE_MAX, MAX = 9 * 10**18, 1e300
 """Limits of absolute values."""
 Whole = Annotated[int, Field(ge=-WHOLE_MAX, le=WHOLE_MAX)]
@@ -84,11 +82,4 @@ def check_summary(content: dict[str, Any], file: object) -> dict[str, Any]:
     field.
     """
     from_json(_Summary, content, file)
-    renamed: dict[str, Any] = _with_new_names(content)
-    return renamed
-
-
-def _with_new_names(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {OLD_NAMES.get(name, name): _with_new_names(each) for name, each in value.items()}
-    return [_with_new_names(each) for each in value] if isinstance(value, list) else value
+    return content

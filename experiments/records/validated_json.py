@@ -64,7 +64,8 @@ def from_json(kind: type[Kind], content: Any, file: object) -> Kind:
     except ValidationError as error:
         from topologies.document import dotted  # noqa: PLC0415 - only errors need YAML
 
-        details = error.errors(include_url=False)[0]
+        problems = error.errors(include_url=False)
+        details = min(problems, key=lambda each: each["loc"] != ("schema",))  # it explains the others
         raise InputError(str(file), None, dotted(details["loc"]), _problem(details)) from None
     return found
 
@@ -100,11 +101,12 @@ def to_json(value: Any) -> dict[str, Any]:
 
 
 def _problem(details: ErrorDetails) -> str:
-    if details["type"] == "unexpected_keyword_argument":
-        return "no such field is known: was it written by another version of Cutset?"
     from topologies.document import validation_message  # noqa: PLC0415 - as above
 
-    return validation_message(details, details["input"])
+    unknown = details["type"] == "unexpected_keyword_argument"
+    said = "no such field is known" if unknown else validation_message(details, details["input"])
+    elsewhere = unknown or details["loc"] == ("schema",)
+    return f"{said}: was it written by another version of Cutset?" if elsewhere else said
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
