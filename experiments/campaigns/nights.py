@@ -24,6 +24,7 @@ from experiments.campaigns.campaign import (
     record_from_json,
     write_campaign,
 )
+from experiments.files.plain_name import Below
 from experiments.records.json_files import read_json
 from experiments.records.run_record import Outcome
 from experiments.records.rundir import RunDirectory, is_run_name
@@ -114,20 +115,9 @@ class NightDirectory:
         found = [path for path in dated if not before or path.name < before]
         return cls(found[-1]) if found else None
 
-    @property
-    def night_json(self) -> Path:
-        """The record of the night."""
-        return self.path / "night.json"
-
-    @property
-    def junit_xml(self) -> Path:
-        """The results for CI systems."""
-        return self.path / "junit.xml"
-
-    @property
-    def log(self) -> Path:
-        """Messages with times."""
-        return self.path / "log"
+    night_json = Below("night.json")  # the record of the night
+    junit_xml = Below("junit.xml")  # the results for CI systems
+    log = Below("log")  # messages with times
 
     @property
     def runs(self) -> Path:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import ConfigDict
 
-from experiments.files.plain_name import check_folder
+from experiments.files.plain_name import Below, check_folder
 from experiments.records.json_files import read_json, write_json
 from experiments.records.validated_json import STRICT, Free, Name, Seed, from_json
 
@@ -34,15 +34,8 @@ class StudyDirectory:
 
     path: Path
 
-    @property
-    def report_html(self) -> Path:
-        """The report."""
-        return self.path / "report.html"
-
-    @property
-    def figures(self) -> Path:
-        """The folder of figures."""
-        return self.path / "figures"
+    report_html = Below("report.html")  # the report
+    figures = Below("figures")  # the folder of figures
 
     def figure(self, name: str, extension: str) -> Path:
         """Return a figure's file."""

@@ -31,7 +31,7 @@ from experiments.campaigns.campaign import (
 )
 from experiments.campaigns.sweep import points, value_text, values_text
 from experiments.campaigns.sweep_expectations import SweepExpectation, SweepJudgement
-from experiments.files.plain_name import check_folder, plain_name, refuse_link
+from experiments.files.plain_name import Below, check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
 from experiments.records.run_record import read_request
 from experiments.records.rundir import POINTS, RunDirectory, check_encoding
@@ -183,30 +183,12 @@ class SweepDirectory:
         """The sweep's name, which is that of its directory."""
         return self.path.absolute().name
 
-    @property
-    def sweep_json(self) -> Path:
-        """The record of the sweep."""
-        return self.path / "sweep.json"
-
-    @property
-    def report_html(self) -> Path:
-        """The report on the whole sweep."""
-        return self.path / "report.html"
-
-    @property
-    def systems_html(self) -> Path:
-        """The page with its variants side by side; its figure is beside it, as PNG and SVG."""
-        return self.path / "systems.html"
-
-    @property
-    def figures(self) -> Path:
-        """The folder of PNG and SVG figures."""
-        return self.path / "figures"
-
-    @property
-    def points(self) -> Path:
-        """The folder of run directories."""
-        return self.path / POINTS
+    sweep_json = Below("sweep.json")  # the record of the sweep
+    report_html = Below("report.html")  # the report on the whole sweep
+    # the page with its variants side by side; its figure is beside it, as PNG and SVG
+    systems_html = Below("systems.html")
+    figures = Below("figures")  # the folder of PNG and SVG figures
+    points = Below(POINTS)  # the folder of run directories
 
     def figure(self, name: str, extension: str) -> Path:
         """Return a figure's path, as "png" or "svg"."""

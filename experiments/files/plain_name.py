@@ -5,10 +5,27 @@ host's, has to be a single part of a path.
 """
 
 from pathlib import Path
+from typing import Protocol
 
 from topologies.errors import InputError
 
 NAME_BYTES_MAX = 200  # file systems allow 255; leave room for suffixes
+
+
+class _Directory(Protocol):
+    @property
+    def path(self) -> Path:
+        """The directory itself."""
+
+
+class Below:
+    """The path of a file or folder below a directory's own, as an attribute of the directory's class."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, directory: _Directory, _: type) -> Path:
+        return directory.path.joinpath(*self._parts)
 
 
 def plain_name(name: object, file: Path | str) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from experiments.files.plain_name import Below
 from experiments.hunting.case import HuntCase
 from experiments.records.json_files import read_json
 from experiments.records.validated_json import STRICT, Count, Free, from_json
@@ -78,25 +79,10 @@ class HuntDirectory:
 
     path: Path
 
-    @property
-    def hunt_json(self) -> Path:
-        """The experiment and the hunt's options."""
-        return self.path / "hunt.json"
-
-    @property
-    def progress_json(self) -> Path:
-        """The progress."""
-        return self.path / "progress.json"
-
-    @property
-    def findings(self) -> Path:
-        """The folder of findings."""
-        return self.path / "findings"
-
-    @property
-    def runs(self) -> Path:
-        """The folder of runs on real processes."""
-        return self.path / "runs"
+    hunt_json = Below("hunt.json")  # the experiment and the hunt's options
+    progress_json = Below("progress.json")  # the progress
+    findings = Below("findings")  # the folder of findings
+    runs = Below("runs")  # the folder of runs on real processes
 
     @property
     def others(self) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from experiments.files.plain_name import check_folder, plain_name, refuse_link
+from experiments.files.plain_name import Below, check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
 from topologies.errors import InputError
 
@@ -100,50 +100,15 @@ class RunDirectory:
         folder = self.path.absolute().parent
         return f"{folder.parent.name}.{self.name}" if folder.name == POINTS else self.name
 
-    @property
-    def run_json(self) -> Path:
-        """The record of the run."""
-        return self.path / RUN_JSON
-
-    @property
-    def summary_json(self) -> Path:
-        """Verdicts and headline numbers."""
-        return self.path / "summary.json"
-
-    @property
-    def report_html(self) -> Path:
-        """The report."""
-        return self.path / "report.html"
-
-    @property
-    def shipping_lock(self) -> Path:
-        """The lock of the process that copies files from other machines."""
-        return self.path / "shipping.lock"
-
-    @property
-    def comparison_html(self) -> Path:
-        """The comparison of this run with others, if requested."""
-        return self.path / "comparison.html"
-
-    @property
-    def machines(self) -> Path:
-        """The folder with a folder for each of several machines and its record."""
-        return self.path / "machines"
-
-    @property
-    def captures(self) -> Path:
-        """The folder of captures."""
-        return self.path / "captures"
-
-    @property
-    def logs(self) -> Path:
-        """The folder of logs."""
-        return self.path / "logs"
-
-    @property
-    def deliveries(self) -> Path:
-        """The folder of delivery logs."""
-        return self.path / "deliveries"
+    run_json = Below(RUN_JSON)  # the record of the run
+    summary_json = Below("summary.json")  # verdicts and headline numbers
+    report_html = Below("report.html")  # the report
+    shipping_lock = Below("shipping.lock")  # the lock of the process that copies files from other machines
+    comparison_html = Below("comparison.html")  # the comparison of this run with others, if requested
+    machines = Below("machines")  # the folder with a folder for each of several machines and its record
+    captures = Below("captures")  # the folder of captures
+    logs = Below("logs")  # the folder of logs
+    deliveries = Below("deliveries")  # the folder of delivery logs
 
     def storage(self, host: str) -> Path:
         """Return the folder in which a host's process stores its persistent data."""
@@ -153,10 +118,8 @@ class RunDirectory:
         """Return the working directory of a host's program."""
         return self.path / "programs" / plain_name(host, self.run_json)
 
-    @property
-    def traffic(self) -> Path:
-        """The folder of reports of background traffic generators; only runs with traffic have it."""
-        return self.path / "traffic"
+    # the folder of reports of background traffic generators; only runs with traffic have it
+    traffic = Below("traffic")
 
     def traffic_report(self, name: str, burst: int) -> Path:
         """Return the report of a traffic burst's sender, iperf3's JSON."""
@@ -166,30 +129,13 @@ class RunDirectory:
         """Return the report of a traffic burst's receiver, iperf3's JSON."""
         return self.traffic / f"{plain_name(name, self.run_json)}-{burst}.server.json"
 
-    @property
-    def analysis(self) -> Path:
-        """The folder of Parquet tables."""
-        return self.path / "analysis"
-
-    @property
-    def unpacked(self) -> Path:
-        """The folder of decompressed captures."""
-        return self.analysis / "unpacked"
-
-    @property
-    def clocks(self) -> Path:
-        """The clock offsets of the machines, for a run on several machines."""
-        return self.analysis / "clocks.json"
-
-    @property
-    def figures(self) -> Path:
-        """The folder of PNG and SVG figures."""
-        return self.path / "figures"
-
-    @property
-    def key_log(self) -> Path:
-        """The keys of the programs' TLS connections, if any logged them: they decrypt the captures."""
-        return self.captures / KEY_LOG
+    analysis = Below("analysis")  # the folder of Parquet tables
+    unpacked = Below("analysis", "unpacked")  # the folder of decompressed captures
+    # the clock offsets of the machines, for a run on several machines
+    clocks = Below("analysis", "clocks.json")
+    figures = Below("figures")  # the folder of PNG and SVG figures
+    # the keys of the programs' TLS connections, if any logged them: they decrypt the captures
+    key_log = Below("captures", KEY_LOG)
 
     def program_key_log(self, host: str) -> Path:
         """Return the key log of a host's program, in its own folder, until it is collected."""
