@@ -1,7 +1,9 @@
 """Parameters of CAN that an experiment may set."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from node.core.bounds import AT_LEAST_1MS, Bounds
 from node.protocols.reachability.parameters import ReachabilityParameters
 
 
@@ -13,11 +15,11 @@ class CanParameters(ReachabilityParameters):
     """Interval of heartbeats to each neighbour (the paper's periodic update, 2.3); 0: none."""
     heartbeat_timeout_us: int = 3_000_000
     """Silence of a neighbour until it is probed."""
-    takeover_us: int = 2_000_000
+    takeover_us: Annotated[int, AT_LEAST_1MS] = 2_000_000
     """Time for a successor to take over the zones of a failed node, until the next one is asked."""
-    heirs: int = 4
+    heirs: Annotated[int, Bounds(1, 64)] = 4
     """Number of successors that a node names to take over its zones, in order."""
-    join_timeout_us: int = 1_000_000
+    join_timeout_us: Annotated[int, AT_LEAST_1MS] = 1_000_000
     """Time until a join, a grant or a search without an answer is repeated."""
 
     acknowledge_us: int = 0
@@ -32,12 +34,7 @@ class CanParameters(ReachabilityParameters):
     def __post_init__(self) -> None:
         """Check the ranges. Raises ValueError that names the parameter."""
         ReachabilityParameters.__post_init__(self)
-        if not 1 <= self.heirs <= 64:
-            raise ValueError("heirs should be from 1 to 64")
         if self.heartbeat_us and self.heartbeat_timeout_us <= self.heartbeat_us:
             raise ValueError("heartbeat_timeout should be more than heartbeat")
         if not 0 <= self.acknowledge_us <= self.probe_timeout_us // 4:
             raise ValueError("acknowledge should be at most a quarter of probe_timeout")
-        for name in ("takeover_us", "join_timeout_us"):
-            if getattr(self, name) < 1_000:
-                raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

@@ -4,7 +4,9 @@ The defaults of `b` and `leaf_set` are those of section 2 of both Scribe papers,
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from node.core.bounds import AT_LEAST_1MS, Bounds
 from node.protocols.reachability.parameters import ReachabilityParameters
 
 
@@ -17,13 +19,13 @@ class PastryParameters(ReachabilityParameters):
     """
 
     b: int = 4
-    leaf_set: int = 16
-    neighbourhood: int = 16
+    leaf_set: Annotated[int, Bounds(2, 256)] = 16
+    neighbourhood: Annotated[int, Bounds(0, 256)] = 16
     heartbeat_us: int = 500_000
     """Interval of heartbeats to the left neighbour on the ring; 0: none."""
     heartbeat_timeout_us: int = 1_500_000
     """Silence of the right neighbour until it is probed."""
-    join_timeout_us: int = 1_000_000
+    join_timeout_us: Annotated[int, AT_LEAST_1MS] = 1_000_000
     """Time until a join without an answer is repeated."""
     remember_us: int = 5_000_000
     """Minimum interval between writes of a changed leaf set, for a restart; 0: never written."""
@@ -33,11 +35,7 @@ class PastryParameters(ReachabilityParameters):
         ReachabilityParameters.__post_init__(self)
         if self.b not in {1, 2, 4, 8}:
             raise ValueError("b should be 1, 2, 4 or 8 bits")
-        if not 2 <= self.leaf_set <= 256 or self.leaf_set % 2:
-            raise ValueError("leaf_set should be even, from 2 to 256")
-        if not 0 <= self.neighbourhood <= 256:
-            raise ValueError("neighbourhood should be from 0 to 256")
+        if self.leaf_set % 2:
+            raise ValueError("leaf_set should be even")
         if self.heartbeat_us and self.heartbeat_timeout_us <= self.heartbeat_us:
             raise ValueError("heartbeat_timeout should be more than heartbeat")
-        if self.join_timeout_us < 1_000:
-            raise ValueError("join_timeout should be at least 1ms")
