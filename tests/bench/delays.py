@@ -104,7 +104,7 @@ def _write_run(run: RunDirectory, flows: Sequence[Flow], size: int) -> int:
         write_capture(path, flows, rounds, delay_ns=number * DELAY_NS)
         captures.append({"file": f"captures/{path.name}", "host": host["name"], "kernel_drops": 0})
     plan = {"system": "sprinkler", "parameters": {"port": PORT}, "hosts": hosts}
-    write_json(run.run_json, {"schema": 1, "captures": captures, "plan": plan})
+    write_json(run.run_json, {"schema": 2, "captures": captures, "plan": plan})
     return path.stat().st_size
 
 

@@ -182,7 +182,7 @@ def _sweeps() -> Iterator[bytes]:
     ]
     experiment = {"name": "tiny", "sweep": swept, "expect_sweep": ["max(events.lost) == 0"]}
     yield json.dumps(to_json(sweep_record(*points, experiment=experiment))).encode()
-    yield (Path(__file__).parents[1] / "experiments" / "campaigns" / "earlier" / "sweep.json").read_bytes()
+    yield (Path(__file__).parents[1] / "experiments" / "campaigns" / "written" / "sweep.json").read_bytes()
 
 
 def _archives() -> Iterator[bytes]:

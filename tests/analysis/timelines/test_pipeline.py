@@ -388,7 +388,7 @@ def test_a_run_that_ended_before_anything_ran_has_no_numbers(tmp_path):
 def test_a_run_without_a_plan_is_an_error(tmp_path):
     directory = RunDirectory(tmp_path / "a-run")
     directory.path.mkdir()
-    directory.run_json.write_text('{"schema": 1, "phase": "planned"}')
+    directory.run_json.write_text('{"schema": 2, "phase": "planned"}')
     with pytest.raises(InputError, match=r"run\.json: plan: is missing"):
         analyze_here(directory, progress=nothing_said)
 

@@ -141,7 +141,7 @@ def _where(capture: CapturePlan) -> dict[str, Any]:
 
 
 def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:
-    """run.json, schema 1."""
+    """run.json, schema 2."""
     processes = [
         {
             "name": p.name,
@@ -156,18 +156,15 @@ def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:
         processes[4]["exit"] = None
     applied = [
         {
-            "fault": c.fault,
-            "link": c.link,
-            "direction": c.direction,
-            "state": c.state,
+            "index": index,
             "requested_ns": ZERO_NS + c.at_us * 1000,
             "applied_ns": ZERO_NS + c.at_us * 1000 + 2_000_000,
         }
-        for c in plan.changes
+        for index, c in enumerate(plan.changes)
         if isinstance(c, LinkChange)
     ]
     return {
-        "schema": 1,
+        "schema": 2,
         "run": name,
         "experiment": {
             "name": scenario.experiment,

@@ -71,5 +71,5 @@ def test_a_run_that_ended_before_time_0_has_nothing_to_analyse(
 
 def test_a_torn_run_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path)
-    run.run_json.write_text('{"schema": 1, "ru')
+    run.run_json.write_text('{"schema": 2, "ru')
     assert "is not JSON" in refused(["report", str(run.path)], capsys)
