@@ -47,7 +47,7 @@ def write_or_print(output: Path | None, text: str) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write the file that the user named, which may be a link or a device. Raises InputError on failure."""
-    with _writing(path):
+    with writing(path):
         path.write_text(text, encoding="utf-8")
 
 
@@ -58,13 +58,13 @@ def put_text(path: Path, text: str) -> None:
     """
     from experiments.files.whole_files import write_whole
 
-    with _writing(path):
+    with writing(path):
         path.parent.mkdir(exist_ok=True)
         write_whole(path, text, sync=False)
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     from topologies.errors import InputError
 
     try:

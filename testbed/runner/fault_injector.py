@@ -140,27 +140,34 @@ class FaultInjector:
         return found
 
 
+def _ms(us: int) -> str:
+    return f"{us / 1000:g} ms"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:g}%"
+
+
+_SHOWN: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "delay_us": ("delay", _ms),
+    "jitter_us": ("jitter", _ms),
+    "loss": ("loss", _percent),
+    "loss_burst_packets": ("bursts of", lambda packets: f"{packets or 1}"),
+    "rate_bits_per_s": ("rate", lambda rate: f"{(rate or 0) / 1e6:g} Mbit/s"),
+    "jitter_correlation": ("jitter correlation", _percent),
+    "duplicate": ("duplicate", _percent),
+    "corrupt": ("corrupt", _percent),
+}
+"""Fields of link parameters, with their name and form in the prompt's status."""
+
+
 def _as_text(change: LinkChange, configured: Any) -> str:
     """Return a link direction's state, as `down`, or the parameters that differ: `delay 80 ms, loss 1%`."""
     if change.state is not LinkState.UP:
         return str(change.state)
-    parameters = change.parameters
-    texts = {
-        "delay": f"{parameters.delay_us / 1000:g} ms",
-        "jitter": f"{parameters.jitter_us / 1000:g} ms",
-        "jitter correlation": f"{parameters.jitter_correlation * 100:g}%",
-        "loss": f"{parameters.loss * 100:g}%",
-        "duplicate": f"{parameters.duplicate * 100:g}%",
-        "corrupt": f"{parameters.corrupt * 100:g}%",
-        "bursts of": f"{parameters.loss_burst_packets or 1}",
-        "rate": f"{(parameters.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
-    }
-    fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "bursts of": "loss_burst_packets"}
-    fields |= {"rate": "rate_bits_per_s", "jitter correlation": "jitter_correlation"}
-    fields |= {"duplicate": "duplicate", "corrupt": "corrupt"}
     differing = [
-        f"{name} {texts[name]}"
-        for name, field in fields.items()
-        if getattr(parameters, field) != getattr(configured, field)
+        f"{name} {text(getattr(change.parameters, field))}"
+        for field, (name, text) in _SHOWN.items()
+        if getattr(change.parameters, field) != getattr(configured, field)
     ]
     return ", ".join(differing) or "changed"

@@ -18,57 +18,59 @@ SHAPE_FIELDS = (
 )  # fmt: skip
 FLAGS = {"true": True, "false": False}
 CLOCK_FIELDS = ("offset", "drift", "for")
-PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
-
-USAGE: Mapping[str, str] = {
-    "cut": "cut LINK [blackhole|down] [forward|backward] [for TIME]",
-    "isolate": "isolate REGION [blackhole|down] [forward|backward] [for TIME]",
-    "partition": "partition REGION… | REGION… [blackhole|down] [for TIME]",
-    "flap": "flap LINK off TIME on TIME for TIME [blackhole|down] [forward|backward]",
-    "restore": "restore LINK, or restore FAULT",
-    "set": "set LINK [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
-    "delay": "delay LINK TIME [jitter TIME] [forward|backward] [for TIME]",
-    "jitter": "jitter LINK TIME [forward|backward] [for TIME]",
-    "loss": "loss LINK SHARE [forward|backward] [for TIME]",
-    "rate": "rate LINK RATE [forward|backward] [for TIME]",
-    "clock": "clock PROCESS [offset TIME] [drift PPM] [for TIME]",
-    **{word: f"{word} PROCESS…" for word in PROCESS_WORDS},
+PROCESS_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "kill": ("kill a process (SIGKILL), such as r2/proxy-0", "killed"),
+    "stop": ("stop a process (SIGSTOP)", "stopped"),
+    "continue": ("continue a stopped process (SIGCONT)", "continued"),
+    "restart": ("restart a process that was killed or has left", "restarted"),
+    "replace": ("restart a process on an empty disk", "restarted on an empty disk"),
+    "give-up": ("notify all others that an ended process will not come back", "given up"),
+    "leave": ("let a process end by itself, in order", "asked to leave"),
+    "reset": ("reset the open TCP connections of a process", "reset"),
+    "fill": ("fill a process's own file system until a restore or a replace", "full"),
 }
-"""The usage of every fault command."""
+"""The meaning of each command on processes, and what the process then is."""
 
-MEANING: Mapping[str, str] = {
-    "cut": "cut a link: packets are dropped silently, or its interfaces go down",
-    "isolate": "cut all links of a region",
-    "partition": "cut all links between groups of regions",
-    "flap": "cut and restore a link repeatedly",
-    "restore": "end all faults of a link, or one fault by its name",
-    "set": "change several parameters of a link at once",
-    "delay": "set the delay of a link, such as 80ms",
-    "jitter": "set the jitter of a link, such as 5ms",
-    "loss": "set the loss of a link, such as 1%",
-    "rate": "set the rate of a link, such as 10mbit",
-    "clock": "make a process's clock wrong: a step such as -3s, a drift such as 200ppm",
-    "kill": "kill a process (SIGKILL), such as r2/proxy-0",
-    "stop": "stop a process (SIGSTOP)",
-    "continue": "continue a stopped process (SIGCONT)",
-    "restart": "restart a process that was killed or has left",
-    "replace": "restart a process on an empty disk",
-    "give-up": "notify all others that an ended process will not come back",
-    "leave": "let a process end by itself, in order",
-    "reset": "reset the open TCP connections of a process",
-    "fill": "fill a process's own file system until a restore or a replace",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "cut": (
+        "cut LINK [blackhole|down] [forward|backward] [for TIME]",
+        "cut a link: packets are dropped silently, or its interfaces go down",
+    ),
+    "isolate": (
+        "isolate REGION [blackhole|down] [forward|backward] [for TIME]",
+        "cut all links of a region",
+    ),
+    "partition": (
+        "partition REGION… | REGION… [blackhole|down] [for TIME]",
+        "cut all links between groups of regions",
+    ),
+    "flap": (
+        "flap LINK off TIME on TIME for TIME [blackhole|down] [forward|backward]",
+        "cut and restore a link repeatedly",
+    ),
+    "restore": ("restore LINK, or restore FAULT", "end all faults of a link, or one fault by its name"),
+    "set": (
+        "set LINK [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
+        "change several parameters of a link at once",
+    ),
+    "delay": (
+        "delay LINK TIME [jitter TIME] [forward|backward] [for TIME]",
+        "set the delay of a link, such as 80ms",
+    ),
+    "jitter": ("jitter LINK TIME [forward|backward] [for TIME]", "set the jitter of a link, such as 5ms"),
+    "loss": ("loss LINK SHARE [forward|backward] [for TIME]", "set the loss of a link, such as 1%"),
+    "rate": ("rate LINK RATE [forward|backward] [for TIME]", "set the rate of a link, such as 10mbit"),
+    "clock": (
+        "clock PROCESS [offset TIME] [drift PPM] [for TIME]",
+        "make a process's clock wrong: a step such as -3s, a drift such as 200ppm",
+    ),
+    **{word: (f"{word} PROCESS…", meaning) for word, (meaning, _) in PROCESS_COMMANDS.items()},
 }
+"""The usage and the meaning of every fault command."""
+
 ROWS_MAX = 40
 DONE = {
-    "kill": "killed",
-    "stop": "stopped",
-    "continue": "continued",
-    "restart": "restarted",
-    "replace": "restarted on an empty disk",
-    "give-up": "given up",
-    "leave": "asked to leave",
-    "reset": "reset",
-    "fill": "full",
+    **{word: done for word, (_, done) in PROCESS_COMMANDS.items()},
     "unfill": "no longer full",
     "slow-disk": "with a slow disk",
     "unslow-disk": "with its disk at full speed",
@@ -94,10 +96,10 @@ def fault_documents(
 ) -> list[Document]:
     """Parse a command into faults in the form of an experiment's file, without their time.
 
-    word: a key of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
-    either name is accepted. links: names of links, which can replace their two regions. Raises CommandError.
+    word: a key of COMMANDS. given: the rest of the line. processes: names of processes by their hosts, so
+    that either name is accepted. links: names of links, which can replace their regions. Raises CommandError.
     """
-    if word in PROCESS_WORDS:
+    if word in PROCESS_COMMANDS:
         names = given.split()
         if not names:
             raise _unusable(word, "needs a process")
@@ -214,7 +216,7 @@ def _add(word: str, found: Document, field: str, value: object) -> None:
 
 
 def _unusable(word: str, why: str) -> CommandError:
-    return CommandError(f"{word} {why}: {USAGE[word]}")
+    return CommandError(f"{word} {why}: {COMMANDS[word][0]}")
 
 
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
@@ -222,7 +224,7 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
     names: the known "regions", "links", "processes" and "faults".
     """
-    if word in PROCESS_WORDS or (word == "clock" and not before):
+    if word in PROCESS_COMMANDS or (word == "clock" and not before):
         return list(names["processes"])
     if word == "clock":
         return [each for each in CLOCK_FIELDS if each not in before]
@@ -245,7 +247,7 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
 def help_lines() -> list[str]:
     """Return the usage and the meaning of all our commands."""
-    words = {**{word: (usage, MEANING[word]) for word, usage in USAGE.items()}, **OTHER_WORDS}
+    words = {**COMMANDS, **OTHER_WORDS}
     lines = [line for usage, meaning in words.values() for line in (f"  {usage}", f"      {meaning}")]
     return [*lines, "  LINK is REGION REGION, or a link's name."]
 

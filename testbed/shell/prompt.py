@@ -75,7 +75,7 @@ class RunnerClient:
 
 
 PROMPT = "cutset> "
-OURS = (*fault_commands.USAGE, "status", "packets", "faults")
+OURS = (*fault_commands.COMMANDS, "status", "packets", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
     "link": "this change would not be in the run's record: use cut, restore or set",
@@ -152,7 +152,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
         """Execute a line; true leaves the prompt."""
         word, given, _ = self.parseline(line)
         try:
-            if word in fault_commands.USAGE:
+            if word in fault_commands.COMMANDS:
                 return self._fault(word, given)
             return super().onecmd(line)
         except (fault_commands.CommandError, TestbedError) as error:
@@ -221,10 +221,9 @@ class ShellPrompt(CLI):  # type: ignore[misc]
 
     def do_help(self, line: str) -> None:
         """Print the available commands."""
-        if line in fault_commands.USAGE:
-            self.say(f"{fault_commands.USAGE[line]}\n    {fault_commands.MEANING[line]}")
-        elif line in fault_commands.OTHER_WORDS:
-            self.say("\n    ".join(fault_commands.OTHER_WORDS[line]))
+        known = {**fault_commands.COMMANDS, **fault_commands.OTHER_WORDS}
+        if line in known:
+            self.say("\n    ".join(known[line]))
         elif line:
             super().do_help(line)
         else:
@@ -248,7 +247,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
     def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
         """Complete later words: arguments of our commands, names of hosts for any other."""
         word, *before = line[:begin].split() or [""]
-        if word in fault_commands.USAGE:
+        if word in fault_commands.COMMANDS:
             known = fault_commands.candidates(word, before, self._names)
         elif word == "help":
             known = list(OURS)

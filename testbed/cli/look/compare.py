@@ -1,7 +1,5 @@
 """`cutset compare`: analysed runs side by side, or the systems of a sweep, as a page and as text."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -43,7 +41,7 @@ def _compare_runs(run_names: tuple[str, ...], output: Path | None, *, text: bool
     from analysis.pages.comparing.text import lines
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named_run
-    from testbed.cli.output import check_directory, reader_may_leave
+    from testbed.cli.output import check_directory, reader_may_leave, writing
 
     runs = [named_run(name) for name in run_names]
     with reading(*(run.path for run in runs)):
@@ -54,7 +52,7 @@ def _compare_runs(run_names: tuple[str, ...], output: Path | None, *, text: bool
             return
         page = output or sides[-1].directory.comparison_html
         check_directory(page)
-        with _writing(page):
+        with writing(page):
             write_page(sides, page)
     _say(page)
 
@@ -65,7 +63,7 @@ def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text:
     from analysis.pages.systems.text import lines
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named_sweep
-    from testbed.cli.output import check_directory, reader_may_leave
+    from testbed.cli.output import check_directory, reader_may_leave, writing
 
     sweeps = [named_sweep(name) for name in sweep_names]
     with reading(*(sweep.path for sweep in sweeps)):
@@ -75,20 +73,9 @@ def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text:
             return
         page = output or sweeps[-1].systems_html
         check_directory(page)
-        with _writing(page):
+        with writing(page):
             write_systems(sweeps, page)
     _say(page)
-
-
-@contextmanager
-def _writing(page: Path) -> Iterator[None]:
-    """Raise InputError if the page cannot be written."""
-    from topologies.errors import InputError
-
-    try:
-        yield
-    except OSError as error:
-        raise InputError(str(page), None, "", f"cannot be written: {error.strerror}") from None
 
 
 def _say(page: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.faults.kinds import Faults
-from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
+from testbed.shell.fault_commands import COMMANDS, CommandError, candidates, fault_documents
 
 LINKS = ("r2-r3", "New-York-R1", "backup")
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
@@ -80,7 +80,7 @@ def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line:
     with pytest.raises(CommandError) as raised:
         fault_documents(word, given, PROCESSES, LINKS)
     assert str(raised.value).startswith(f"{word} {why}")
-    assert str(raised.value).endswith(USAGE[word])
+    assert str(raised.value).endswith(COMMANDS[word][0])
 
 
 @pytest.mark.parametrize(

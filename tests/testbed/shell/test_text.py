@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from testbed.shell.fault_commands import USAGE, fault_lines, help_lines, news_lines, status_lines
+from testbed.shell.fault_commands import COMMANDS, fault_lines, help_lines, news_lines, status_lines
 
 
 def change(what: str, became: str, *, error: str | None = None, fault: str = "cut-1") -> dict[str, Any]:
@@ -63,4 +63,4 @@ def test_the_status_shows_what_is_not_as_configured_and_every_clients_rates():
 
 def test_help_has_every_word():
     said = "\n".join(help_lines())
-    assert all(usage in said for usage in USAGE.values())
+    assert all(usage in said for usage, _ in COMMANDS.values())
