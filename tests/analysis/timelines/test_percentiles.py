@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.timelines.percentiles import grouped, weighted
@@ -23,6 +23,7 @@ def test_equals_the_nearest_rank_over_every_event(pairs, percent):
     assert weighted(values, weights, percent) == dumb(values, weights, percent)
 
 
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1000), st.integers(0, 20)), max_size=40))
 def test_each_group_is_ranked_by_itself(rows):
     groups, values, weights = (np.array([row[i] for row in rows], np.int64) for i in range(3))
