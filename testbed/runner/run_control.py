@@ -114,6 +114,7 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
         Sandbox(command, token=run.name, errors=errors, stdin=stdin) as sandbox,
         interruptible(sandbox.channel.post) as user,
     ):
+        sandbox.channel.expect_life()
         for message in _messages(sandbox.channel):
             if message.get("did") == "failed":
                 failed = message

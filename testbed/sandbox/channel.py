@@ -78,6 +78,10 @@ class SandboxChannel:
 
         threading.Thread(target=beat, name="life", daemon=True).start()
 
+    def expect_life(self) -> None:
+        """Count the other end as hanging if it shows no life within SILENCE_S from now on."""
+        self._heard_s = time.monotonic()
+
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
         """Return the next message, or None after a timeout or if the other end is closed or hangs."""
         if self.ended or not select.select([self._socket], [], [], timeout_s)[0]:

@@ -83,6 +83,7 @@ class Supervisor:
             self._send({"did": "failed", "kind": kind, "text": _error_text(error)})
             self._over = True
             return
+        sandbox.channel.expect_life()
         self._sandbox = sandbox
         self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._receive_from_run)
 

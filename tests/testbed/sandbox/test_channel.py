@@ -73,6 +73,18 @@ def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(
     assert ours.hung
 
 
+def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(
+    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = ends
+    monkeypatch.setattr(channel, "SILENCE_S", 0.1)
+    ours.expect_life()
+    assert ours.receive(0) is None
+    assert not ours.ended
+    assert ours.receive(0.2) is None
+    assert ours.hung
+
+
 def test_a_side_that_shows_life_may_say_nothing_and_one_that_never_did_may_too(
     ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
 ) -> None:

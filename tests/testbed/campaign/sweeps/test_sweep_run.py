@@ -16,7 +16,7 @@ from experiments.loader import read_experiment
 from testbed.cli import main
 from testbed.run_selection import RunSelection
 from testbed.sweeps import Points
-from tests.experiments.campaigns.test_campaign import EARLIER
+from tests.experiments.campaigns.test_campaign import WRITTEN
 from tests.testbed.runner.live import CUT_FOR_GOOD, write_experiment
 
 SWEEP = "sweep: {workload.rate: [100/s, 200/s]}\n"
@@ -106,15 +106,15 @@ def test_chosen_variants_are_resumed_with_the_same_choice_only(
 
 
 @pytest.mark.slow
-def test_a_sweep_that_an_earlier_version_began_goes_on(
+def test_a_sweep_that_was_begun_goes_on(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = read_experiment(str(experiment))
     chosen = RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=2)
-    earlier = json.loads((EARLIER / "sweep.json").read_text())
+    begun = json.loads((WRITTEN / "sweep.json").read_text())
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
-    directory.sweep_json.write_text(json.dumps(earlier | {"digest": Points(chosen).digest()}))
+    directory.sweep_json.write_text(json.dumps(begun | {"digest": Points(chosen).digest()}))
     resume = ("--repeat", "2", "--no-analyze", "--resume", str(directory.path))
     assert run(tmp_path, experiment, *resume) == 0
     assert capsys.readouterr().err.splitlines()[-3].startswith("2 of 4 runs to go")
@@ -129,14 +129,14 @@ def test_a_sweep_that_another_command_is_at_is_left_alone(
 ) -> None:
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
-    shutil.copy(EARLIER / "sweep.json", directory.sweep_json)
+    shutil.copy(WRITTEN / "sweep.json", directory.sweep_json)
     said = f"cutset: {directory.path}: another command is using it (process {os.getpid()}, "
     with folder_lock(directory.path, wait=False):
         assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 3
         assert capsys.readouterr().err.startswith(said)
         assert main.run(["analyze", str(directory.path)]) == 3
         assert capsys.readouterr().err.startswith(said)
-    assert directory.sweep_json.read_bytes() == (EARLIER / "sweep.json").read_bytes()
+    assert directory.sweep_json.read_bytes() == (WRITTEN / "sweep.json").read_bytes()
 
 
 def test_a_damaged_record_is_bad_input(
@@ -144,8 +144,8 @@ def test_a_damaged_record_is_bad_input(
 ) -> None:
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
-    content = json.loads((EARLIER / "sweep.json").read_text())
-    content["points"][1]["seed"] = "seven"
+    content = json.loads((WRITTEN / "sweep.json").read_text())
+    content["runs"][1]["seed"] = "seven"
     directory.sweep_json.write_text(json.dumps(content))
     assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -241,6 +241,6 @@ def test_a_sweep_of_values_has_no_systems_to_compare(
 ) -> None:
     directory = tmp_path / "old"
     directory.mkdir()
-    shutil.copy(EARLIER / "sweep.json", directory / "sweep.json")
+    shutil.copy(WRITTEN / "sweep.json", directory / "sweep.json")
     assert main.run(["compare", "--systems", str(directory)]) == 2
     assert "has no variants" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.runner.run_control import RunResult
-from tests.experiments.campaigns.test_campaign import EARLIER
+from tests.experiments.campaigns.test_campaign import WRITTEN
 from tests.testbed.campaign.night_fixtures import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 pytestmark = pytest.mark.slow
@@ -101,21 +101,21 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
     assert not (nights.folder / "history/runs").exists()
 
 
-def as_earlier(nights, **changed) -> None:
-    """Write the night's record as an earlier version left it. changed: fields of its second run."""
-    earlier = json.loads((EARLIER / "night.json").read_text())
+def as_begun(nights, **changed) -> None:
+    """Write the night's record as an interrupted command leaves it. changed: fields of its second run."""
+    begun = json.loads((WRITTEN / "night.json").read_text())
     planned = nights.planned()
-    del earlier["runs"][len(planned.runs) :]
-    for run, now in zip(earlier["runs"], planned.runs, strict=True):
-        run |= {"entry": now.entry, "repeat": now.repetition, "seed": now.seed}
-    earlier["runs"][1] |= changed
+    del begun["runs"][len(planned.runs) :]
+    for run, now in zip(begun["runs"], planned.runs, strict=True):
+        run |= {"name": now.name, "entry": now.entry, "repetition": now.repetition, "seed": now.seed}
+    begun["runs"][1] |= changed
     nights.directory.path.mkdir(parents=True)
-    nights.directory.night_json.write_text(json.dumps(earlier | {"digest": planned.digest}))
+    nights.directory.night_json.write_text(json.dumps(begun | {"digest": planned.digest}))
 
 
-def test_a_night_that_an_earlier_version_began_goes_on(nights):
+def test_a_night_that_was_begun_goes_on(nights):
     nights.suite("name: first", "name: second")
-    as_earlier(nights, state="pending", problem=None)
+    as_begun(nights, state="pending", problem=None)
     assert nights.run("--resume") == 1
     first, second = nights.record.runs
     assert (first.name, first.run, first.failure) == (
@@ -136,7 +136,7 @@ def test_a_night_that_an_earlier_version_began_goes_on(nights):
 )
 def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
     nights.suite("name: first", "name: second")
-    as_earlier(nights, **changed)
+    as_begun(nights, **changed)
     assert nights.run("--resume") == 2
     [line] = capsys.readouterr().err.splitlines()
     assert re.search(said, line)
