@@ -131,7 +131,7 @@ def test_a_night_that_was_begun_goes_on(nights):
     ("changed", "said"),
     [
         ({"seed": -1.5}, r"night\.json: runs\.1\.seed: "),
-        ({"entry": "third"}, "cannot go on: it lists other runs"),
+        ({"name": "third r0"}, "cannot go on: it lists other runs"),
     ],
 )
 def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
