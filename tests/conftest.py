@@ -2,7 +2,7 @@
 
 Several workers share the suite (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait.
 Tests that build networks would disturb each other's clocks: those on this machine are one lane, and those
-with a lab of machines, which wait for connections and leases and measure little, are another. Those with
+with a lab of machines or another kernel, which wait and measure little here, are another. Those with
 Spark or a browser are a third, and start each once. All other tests are shared by file among the other
 workers, and by all when the lanes are finished. A lane is a group that stays in one worker
 (`testbed/pytest_plugin/groups.py`) and starts first (`--no-loadscope-reorder`).
@@ -27,7 +27,13 @@ settings.register_profile("suite", derandomize=True, deadline=None, max_examples
 settings.register_profile("thorough", deadline=None, max_examples=1_000)  # --hypothesis-profile thorough
 settings.load_profile("suite")
 
-LANES = {"machines": "machines", "uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
+LANES = {
+    "machines": "machines",
+    "uml": "machines",
+    "network": "network",
+    "spark": "spark",
+    "browser": "spark",
+}
 """The lane of a test, by its marker. The first of these that it has counts."""
 GARBAGE_MAX = 20_000
 """Objects between two collections of the youngest."""

@@ -158,8 +158,9 @@ def test_requests_without_the_secret_are_ignored(spark: SparkSession) -> None:
     py4j = spark.sparkContext._gateway.gateway_parameters.port
     driver = int(spark.sparkContext.getConf().get("spark.driver.port"))
     ports = [port for _, port in listening(java_of(spark)) if port != py4j]
-    answers = {port: answer_to(port, b"\x00 whatever an executor would say") for port in ports}
-    heard = {port: answer for port, answer in answers.items() if answer}
+    with ThreadPoolExecutor(len(ports)) as pool:  # a port that does not answer takes until a timeout
+        answers = pool.map(lambda port: answer_to(port, b"\x00 whatever an executor would say"), ports)
+    heard = {port: answer for port, answer in zip(ports, answers, strict=True) if answer}
     assert driver in heard
     assert (
         len(heard) >= 2

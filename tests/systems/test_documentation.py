@@ -65,7 +65,7 @@ def test_the_page_is_a_system_that_works(the_page, tmp_path, capsys):
 def unseen(run: RunDirectory, why: str) -> None:
     """As if the system's file said that its packets show no events."""
     record = json.loads(run.run_json.read_text())
-    record["plan"]["declared"]["marked"] = {"seen": "never", "form": "bytes", "why": why}
+    record["plan"]["declared"]["marked"] = {"seen": "never", "why": why}
     run.run_json.write_text(json.dumps(record))
     shutil.rmtree(run.analysis)
     assert main.run(["analyze", str(run.path)]) in {0, 1}
