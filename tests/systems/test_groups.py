@@ -35,7 +35,7 @@ workload: {event_size: 100B, rate: 20/s}
 duration: 3s
 drain: 1s
 """
-PUBLISHED = 160  # by each publisher
+PUBLISHED = 160  # by each publisher at least: on a busy machine it is stopped some events later
 
 
 def run_here(folder: Path, experiment: str) -> RunDirectory:
@@ -55,7 +55,7 @@ class TestGroups:
         self, run: RunDirectory
     ) -> None:
         summary = run.read_summary()
-        assert summary["events"]["published"] == 2 * PUBLISHED
+        assert summary["events"]["published"] >= 2 * PUBLISHED
         assert summary["events"]["stray"] == summary["convergence"]["stalled"] == 0
         assert summary["events"]["lost"] == summary["recovery"]["cut"]["lost"] > 100
         assert summary["agreement"]["held"] is True
@@ -73,8 +73,10 @@ class TestGroups:
         for row in rows:
             assert row["dst"] == "239.7.7.7"
             fates.setdefault((row["sender"], row["receiver"]), []).append(row["fate"])
+        sent = {here: len(fates[f"{here}-publisher-0", "r0-subscriber-0"]) for here in ("r0", "r2")}
+        assert sum(sent.values()) == run.read_summary()["events"]["published"]
         assert {way: len(found) for way, found in fates.items() if "r0-subscriber-1" not in way} == {
-            (f"{here}-publisher-0", f"{there}-subscriber-0"): PUBLISHED
+            (f"{here}-publisher-0", f"{there}-subscriber-0"): sent[here]
             for here in ("r0", "r2")
             for there in ("r0", "r1", "r2")
         }
@@ -99,7 +101,8 @@ class TestGroups:
 def test_a_server_relays_events_from_one_group_to_another(tmp_path: Path) -> None:
     run = run_here(tmp_path, RELAYED)
     summary = run.read_summary()
-    assert (summary["events"]["published"], summary["events"]["lost"]) == (120, 0)
+    assert summary["events"]["published"] >= 120
+    assert summary["events"]["lost"] == 0
     assert summary["agreement"]["held"] is True
     rows = pq.read_table(run.table("transfers")).to_pylist()
     assert {(row["receiver"], row["dst"], row["type"], row["fate"]) for row in rows} == {
@@ -107,4 +110,4 @@ def test_a_server_relays_events_from_one_group_to_another(tmp_path: Path) -> Non
         ("r0-subscriber-0", "239.7.7.8", "PASSED_EVENT", "arrived"),
         ("r1-subscriber-0", "239.7.7.8", "PASSED_EVENT", "arrived"),
     }
-    assert len(rows) == 3 * 120
+    assert len(rows) == 3 * summary["events"]["published"]
