@@ -139,7 +139,7 @@ def named_in(path: Path) -> frozenset[str]:
 
 
 def _check_names(rows: pa.Table) -> None:
-    """Raise UnknownLayoutError if the column names differ from those that were written."""
+    """Raise UnusableError if the column names differ from those that were written."""
     named = (rows.schema.metadata or {}).get(_COLUMNS)
     if named is not None and named.decode(errors="replace") != _names(rows.column_names):
         raise UnusableError("is damaged: its columns are not those that were written")

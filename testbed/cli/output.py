@@ -65,6 +65,7 @@ def put_text(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
+    """Raise InputError if the block cannot write the path."""
     from topologies.errors import InputError
 
     try:

@@ -1,4 +1,4 @@
-"""The tables of the page of captures: silences, resets, retransmission storms, services and pairs."""
+"""The tables of the page of captures: silences, resets, retransmissions, messages, services and pairs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +24,7 @@ class ShownTable:
 
 
 def tables(asked: TapQuestions) -> list[ShownTable]:
+    """Return the tables in the order of the page; some may have no rows."""
     zero_ns = asked.case.zero_ns
 
     def since(title: str, of: str) -> Column:
@@ -76,39 +77,39 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         since("first, s", "first_ns"),
         since("last, s", "last_ns"),
     )
-    of_messages = f"""(SELECT capture, {_KIND} AS kind, count(*) AS n, sum(length) AS size,
-        count(*) FILTER (retransmitted) AS again, min(t_first_ns) AS first_ns, max(t_first_ns) AS last_ns
-        FROM messages GROUP BY ALL)"""  # noqa: S608
-    of_services = f"""(SELECT capture, client, server, server_port, count(*) AS n,
-        sum(bytes_to_server) AS to_server, sum(bytes_to_client) AS to_client, median(round_trip_ms) AS rtt,
-        sum({_AGAIN}) AS again, count(*) FILTER (closed_how = 'RST') AS resets, max(silence_s) AS silent
-        FROM connections GROUP BY ALL)"""  # noqa: S608
-    of_pairs = """(SELECT name, sum(bytes_per_s * bin_s) FILTER (direction = 'forward') AS forward,
-        sum(bytes_per_s * bin_s) FILTER (direction = 'backward') AS backward
-        FROM throughput WHERE scope = 'pair' GROUP BY name)"""
-    of_resets = "(SELECT * FROM connections WHERE closed_how = 'RST')"
-    of_storms = f"""(SELECT *, packets_to_server + packets_to_client AS packets, {_AGAIN} AS again
-        FROM connections WHERE {_AGAIN} >= {STORM})"""  # noqa: S608
     least = number(asked.case.tables.silence_s)
     asking: list[tuple[str, str, tuple[Column, ...], str, str]] = [
         ("Silences", f"Silences of {least} s or longer", silences, "silences",
          "tries > 0 DESC, silence_s DESC"),
-        ("Resets", "Connections that were reset", resets, of_resets, "closed_ns"),
+        ("Resets", "Connections that were reset", resets, _RESETS, "closed_ns"),
         ("Retransmission storms", f"Connections with at least {STORM} segments sent again", storms,
-         of_storms, "again DESC"),
-        ("TCP services", "Connections by client and server", services, of_services,
+         _STORMS, "again DESC"),
+        ("TCP services", "Connections by client and server", services, _SERVICES,
          "to_server + to_client DESC"),
-        ("Who talks to whom", "Bytes on the wire between addresses, all protocols", pairs, of_pairs,
+        ("Who talks to whom", "Bytes on the wire between addresses, all protocols", pairs, _PAIRS,
          "coalesce(forward, 0) + coalesce(backward, 0) DESC"),
     ]  # fmt: skip
     if asked.case.tables.decoding is not None:
-        asking.insert(3, ("Messages", "Messages by type", messages, of_messages, "n DESC"))
+        asking.insert(3, ("Messages", "Messages by type", messages, _MESSAGES, "n DESC"))
     return [_shown(asked, *each) for each in asking]
 
 
 _KIND: Final = r"""regexp_replace(type, '(\s*[\(\[]| \S*[=/:]| \d).*', '')"""
 """The first words of a message's type, since tshark's descriptions also have names and numbers."""
 _AGAIN: Final = "retransmissions_to_server + retransmissions_to_client"
+_MESSAGES: Final = f"""(SELECT capture, {_KIND} AS kind, count(*) AS n, sum(length) AS size,
+    count(*) FILTER (retransmitted) AS again, min(t_first_ns) AS first_ns, max(t_first_ns) AS last_ns
+    FROM messages GROUP BY ALL)"""  # noqa: S608
+_SERVICES: Final = f"""(SELECT capture, client, server, server_port, count(*) AS n,
+    sum(bytes_to_server) AS to_server, sum(bytes_to_client) AS to_client, median(round_trip_ms) AS rtt,
+    sum({_AGAIN}) AS again, count(*) FILTER (closed_how = 'RST') AS resets, max(silence_s) AS silent
+    FROM connections GROUP BY ALL)"""  # noqa: S608
+_PAIRS: Final = """(SELECT name, sum(bytes_per_s * bin_s) FILTER (direction = 'forward') AS forward,
+    sum(bytes_per_s * bin_s) FILTER (direction = 'backward') AS backward
+    FROM throughput WHERE scope = 'pair' GROUP BY name)"""
+_RESETS: Final = "(SELECT * FROM connections WHERE closed_how = 'RST')"
+_STORMS: Final = f"""(SELECT *, packets_to_server + packets_to_client AS packets, {_AGAIN} AS again
+    FROM connections WHERE {_AGAIN} >= {STORM})"""  # noqa: S608
 
 
 def _shown(  # noqa: PLR0917 (independent parameters)

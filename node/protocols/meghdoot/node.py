@@ -86,8 +86,8 @@ class MeghdootNode(OverlayNode):
         self._values = EventValues.for_publisher(spec) if streams else None
 
     def _set_time(self, now_us: int) -> None:
-        self._effects = []
-        self.can.reach.now_us = self.post.now_us = now_us  # without super(): once for each input
+        super()._set_time(now_us)
+        self.post.now_us = now_us
 
     def _start(self, given: m.Started, now_us: int) -> None:
         self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
