@@ -1,8 +1,8 @@
 """Settings of the whole suite: few fixed examples, available programs, and groups of tests.
 
 Several workers share the suite (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait.
-Tests that build networks would disturb each other's clocks: those on this machine are one lane, and those
-with a lab of machines or another kernel, which wait and measure little here, are another. Those with
+Tests that build networks would disturb each other's clocks: runs on this machine are one lane; those with a
+lab of machines or another kernel, and links without a run, are another, since they mostly wait. Those with
 Spark or a browser are a third, and start each once. All other tests are shared by file among the other
 workers, and by all when the lanes are finished. A lane is a group that stays in one worker
 (`testbed/pytest_plugin/groups.py`) and starts first (`--no-loadscope-reorder`).
@@ -35,6 +35,8 @@ LANES = {
     "browser": "spark",
 }
 """The lane of a test, by its marker. The first of these that it has counts."""
+WITHOUT_RUNS = ("tests/testbed/links/", "tests/testbed/network/", "tests/testbed/capturing/")
+"""Where tests with the marker `network` make no run: they are in the lane of machines."""
 GARBAGE_MAX = 20_000
 """Objects between two collections of the youngest."""
 ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}
@@ -87,4 +89,5 @@ def s3(s3_options: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def lane_of(item: pytest.Item) -> str | None:
-    return next((lane for marker, lane in LANES.items() if item.get_closest_marker(marker)), None)
+    lane = next((lane for marker, lane in LANES.items() if item.get_closest_marker(marker)), None)
+    return LANES["machines"] if lane == LANES["network"] and item.nodeid.startswith(WITHOUT_RUNS) else lane

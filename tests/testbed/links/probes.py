@@ -78,6 +78,9 @@ class Stamper:
     def _payload(self, now_ns: int) -> bytes:
         return _STAMP.pack(len(self.sent), now_ns).ljust(self._size, b".")
 
+    def fileno(self) -> int:
+        return self._receiver.fileno()
+
     def collect(self) -> None:
         """Take what has arrived."""
         while True:
@@ -119,14 +122,21 @@ class Stamper:
         return len(self.arrivals) > before
 
     def collect_until_quiet(self, quiet_s: float) -> None:
-        """Take what arrives until nothing has for `quiet_s`: for what should not come.
+        """See `collect_until_quiet`."""
+        collect_until_quiet([self], quiet_s)
 
-        The time is spent in several looks, or a machine that stands still would seem quiet.
-        """
-        looks = 0
-        while looks < LOOKS:
-            self.collect()
-            looks = 0 if select.select([self._receiver], [], [], quiet_s / LOOKS)[0] else looks + 1
+
+def collect_until_quiet(stampers: Sequence[Stamper], quiet_s: float) -> None:
+    """Take what arrives until nothing has for `quiet_s`: for what should not come.
+
+    The time is spent in several looks, or a machine that stands still would seem quiet.
+    """
+    looks = 0
+    while looks < LOOKS:
+        for stamper in stampers:
+            stamper.collect()
+        came = select.select(stampers, [], [], quiet_s / LOOKS)[0]
+        looks = 0 if came else looks + 1
 
 
 def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) -> list[float]:

@@ -18,14 +18,14 @@ from testbed.links.relay.controller import RelayEmulator
 from testbed.links.wiring import LinkWiring
 from testbed.network.network import Network
 from tests.testbed.leftovers import wait_until
-from tests.testbed.links.probes import Stamper
+from tests.testbed.links.probes import Stamper, collect_until_quiet
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import make_plan
 from topologies.link_parameters import LinkParameters
 
 PORT = 5000
 DATAGRAMS = 100
-QUIET_S = 1.0
+QUIET_S = 0.6  # longer than the longest delay, 400 ms
 COUNTERS = (
     "frames",
     "bytes",
@@ -176,8 +176,8 @@ def cut_in_flight(way: str) -> dict[str, Any]:
                     "all in flight",
                 )
                 lan.put(2, LinkDirectionName.BACKWARD, LinkState.BLACKHOLE, FAR)
+            collect_until_quiet(list(stampers.values()), QUIET_S)
             for name, stamper in stampers.items():
-                stamper.collect_until_quiet(QUIET_S)
                 came[name].append(len(stamper.arrivals) - before[name])
 
         send()
@@ -201,14 +201,16 @@ def taken_down(way: str) -> dict[str, list[int]]:
         came: dict[str, list[int]] = {name: [] for name in stampers}
         for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
             lan.put(2, LinkDirectionName.BACKWARD, state, LinkParameters(delay_us=500))
+            before = {}
             for name, stamper in stampers.items():
                 if state is LinkState.UP:
                     wait_until(stamper.passes, f"a datagram {name} it")
-                before = len(stamper.arrivals)
+                before[name] = len(stamper.arrivals)
                 for _ in range(DATAGRAMS):
                     stamper.send()
-                stamper.collect_until_quiet(QUIET_S)
-                came[name].append(len(stamper.arrivals) - before)
+            collect_until_quiet(list(stampers.values()), QUIET_S)
+            for name, stamper in stampers.items():
+                came[name].append(len(stamper.arrivals) - before[name])
         return came
 
 
