@@ -36,7 +36,7 @@ LANES = {
 }
 """The lane of a test, by its marker. The first of these that it has counts."""
 WITHOUT_RUNS = ("tests/testbed/links/", "tests/testbed/network/", "tests/testbed/capturing/")
-"""Where tests with the marker `network` make no run: they are in the lane of machines."""
+"""Folders of tests of networks that start no run. They share the lane of machines."""
 GARBAGE_MAX = 20_000
 """Objects between two collections of the youngest."""
 ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}

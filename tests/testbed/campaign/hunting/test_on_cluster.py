@@ -69,7 +69,7 @@ def workers(cluster) -> list[psutil.Process]:
 
 
 def test_cases_run_on_its_cores_and_the_same_comes_of_them(cluster, tmp_path):
-    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "4")
+    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "10")
     assert done.returncode == exit_codes.FINE, done.stderr
     assert "2 cores of the cluster run cases" in done.stderr
     here = subprocess.run(
@@ -113,7 +113,7 @@ def test_missing_packages_of_the_cluster_are_reported_in_one_line(cluster, tmp_p
     lacking = tmp_path / "lacking"
     lacking.mkdir()
     (lacking / "pydantic.py").write_text("raise ModuleNotFoundError('No module named pydantic')")
-    done = hunted(replace(cluster, python=poor), tmp_path / "hunt", "nemesis", *SMALL, "--runs", "40")
+    done = hunted(replace(cluster, python=poor), tmp_path / "hunt", "nemesis", *SMALL, "--runs", "10")
     assert done.returncode == exit_codes.FAILED
     [line] = [line for line in done.stderr.splitlines() if line.startswith("cutset: ")]
     assert "No module named pydantic" in line

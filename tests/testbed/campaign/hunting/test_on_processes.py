@@ -27,9 +27,9 @@ topology: one-region
 system: ./forgetful
 roles: {server: 1, publisher: 1, subscriber: 1}
 workload: {event_size: 100B, rate: 20/s}
-duration: 5s
-drain: 2s
-nemesis: {roles: [server], start: 500ms, shortest: 500ms, longest: 1s, settle: 300ms, quiet: 1500ms}
+duration: 3s
+drain: 1s
+nemesis: {roles: [server], start: 300ms, shortest: 300ms, longest: 600ms, settle: 200ms, quiet: 1s}
 """
 
 
