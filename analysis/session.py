@@ -16,25 +16,27 @@ import functools
 import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.spark_home import archive_options, home
+from experiments.child_processes import ending_with_us
 from experiments.child_python import SAFE_ENVIRONMENT
 from experiments.files.scratch import scratch
 
@@ -55,6 +57,8 @@ JAVA_OPTIONS = (
 )
 COMPILED_WELL = JAVA_OPTIONS[1:]
 _starting = threading.Lock()
+_launcher = ThreadPoolExecutor(1, thread_name_prefix="launcher")
+"""Its thread lasts as long as this process, and Java as long as the thread (see `ending_with_us`)."""
 _kept = ExitStack()
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -146,16 +150,16 @@ def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> Sp
 
 def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    launch: Any = launch_gateway  # untyped
-    places = {"SPARK_HOME": str(home())} if _is_local(settings["spark.master"]) else {}
+    local = _is_local(settings["spark.master"])
+    places = {"SPARK_HOME": str(home())} if local else {}
     # Java continues after a context is stopped, with the options of its first start.
     # PySpark makes a folder for Java's first answer, which would stay if this process is killed meanwhile.
     with _java_environment(SAFE_ENVIRONMENT | places), _temporary_in(_folder()), _ended_if_interrupted():
-        gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
-    if _is_local(settings["spark.master"]):  # a busy Java takes seconds to end by itself
+        gateway = SparkContext._gateway or _launch(conf, {"stdout": output, "stderr": output}, local=local)
+    if local:
         atexit.register(gateway.proc.kill)
     patience = threading.Timer(START_WAIT_S, gateway.proc.kill)
-    if not _is_local(settings["spark.master"]):  # a cluster's master may never answer
+    if not local:  # a cluster's master may never answer
         patience.start()
     try:
         context = SparkContext(conf=conf, gateway=gateway)
@@ -163,6 +167,26 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
         patience.cancel()
     context.setLogLevel("ERROR")
     return context
+
+
+def _launch(conf: SparkConf, options: dict[str, Any], *, local: bool) -> Any:
+    """Start Java. On this machine it is killed when this process ends: a busy one takes seconds to end by
+    itself, and one that starts does not notice. A cluster is told that its work is over.
+    """
+    gateway: Any = java_gateway  # untyped
+    if not local:
+        return gateway.launch_gateway(conf, options)
+    ending = ending_with_us()
+
+    def popen(command: Any, *, preexec_fn: Callable[[], None], **more: Any) -> "subprocess.Popen[Any]":
+        def in_child() -> None:
+            preexec_fn()
+            ending()
+
+        return subprocess.Popen(command, preexec_fn=in_child, **more)  # noqa: PLW1509
+
+    gateway.Popen = popen  # PySpark sets a preexec_fn of its own
+    return _launcher.submit(gateway.launch_gateway, conf, options).result()
 
 
 @contextmanager

@@ -8,7 +8,6 @@ Tasks write new tables next to the final place; the tables are renamed when all 
 is interrupted or its tasks fail, the old tables stay as they were.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,11 +60,8 @@ class _Fill:
 @contextmanager
 def staged_tables(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterator[dict[str, Path]]:
     """Create folders for the files of some tables, by name, until the end of the block."""
-    folders = {name: run.table_in_the_making(name) for name in schemas}
-    try:
+    with run.unfinished(*schemas) as folders:
         for name, folder in folders.items():
-            remove(folder)  # left by an analysis that was killed, or a symbolic link
-            folder.mkdir(parents=True)
             # the schema, even if there are no rows
             pq.write_table(schemas[name].empty_table(), folder / "part-empty.parquet")
         yield folders
@@ -73,9 +69,6 @@ def staged_tables(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterat
             _clear(folder)
             remove(run.table(name))
             folder.rename(run.table(name))
-    finally:
-        for folder in folders.values():
-            shutil.rmtree(folder, ignore_errors=True)  # already renamed if all went well
 
 
 def _clear(folder: Path) -> None:

@@ -1,9 +1,10 @@
 """Ends commands of Cutset at random moments, by kill -9, SIGTERM or Ctrl-C, and looks for leftovers.
 
-`python -m tests.kills --moments 100 --seed 1 --folder EMPTY [COMMAND...]` prints a line for each command, and
-one for each moment with leftovers. The commands share a folder with one analysed run. Leftovers five seconds
-after the command's end are: a process, a lock on the run, a mount (also one that keeps a namespace), a
-temporary folder. Every tenth moment is followed by the command itself, which has to work.
+`python -m tests.kills --moments 100 --seed 1 --folder EMPTY [COMMAND...]` prints a line for each moment, and
+one for each command. The commands share a folder with one analysed run. Leftovers five seconds after the
+command's end are: a process, a lock on the run, a mount (also one that keeps a namespace), a temporary
+folder. The commands take turns. After ten moments, the command itself has to work. A moment counts if the
+command was still running, and did not end as if nothing had been sent.
 
 Java ignores TMPDIR, so /tmp and /dev/shm are looked at, too, if they are not shared with other processes:
 `unshare --mount` and a tmpfs on each before this program make them its own, and `--alone` says so.
@@ -12,6 +13,7 @@ Java ignores TMPDIR, so /tmp and /dev/shm are looked at, too, if they are not sh
 import argparse
 import contextlib
 import ctypes
+import dataclasses
 import os
 import random
 import shlex
@@ -21,7 +23,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -40,7 +41,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ROOTS = (Path("/tmp"), Path("/dev/shm"))
 PR_SET_CHILD_SUBREAPER = 36
 """prctl(2): orphans of our descendants become our children."""
-WHOLE_EVERY = 10
+ROUND = 10
+"""Moments of a command until it is the next one's turn."""
 COMMANDS = {
     "run": "run tiny.yaml --out runs-of-run",
     "live": "run tiny.yaml --out runs-of-live --live",
@@ -70,6 +72,9 @@ COMMANDS = {
     "list": "list",
     "doctor": "doctor",
     "dissector": "dissector --system sprinkler -o exported.lua",
+    "history": "history list --history past",
+    "history-add": "history add RUN --history history",
+    "emulab": "emulab profile four-regions -o exported.xml",
     "schema": "schema tables",
 }
 LINES = "cut r0 r1\nsh sleep 1\nrestore r0 r1\nstatus\npackets\nexit\n"
@@ -82,17 +87,24 @@ entries:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The leftovers of a command that a signal ended after this many seconds."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """A signal to a command after this many seconds, and what the command left.
+
+    code: its exit code; late: whether it had ended before.
+    """
 
     command: str
     number: signal.Signals
     after_s: float
-    what: tuple[str, ...]
+    code: int | None
+    late: bool
+    left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.command}: {self.number.name} after {self.after_s:.2f} s left {', '.join(self.what)}"
+        left = f", left {', '.join(self.left)}" if self.left else ""
+        late = ", too late" if self.late else ""
+        return f"{self.command}: {self.number.name} after {self.after_s:.2f} s, code {self.code}{late}{left}"
 
 
 class Place:
@@ -111,8 +123,9 @@ class Place:
         if made.wait() not in {0, 1}:  # 1: on a busy machine it is not valid
             raise RuntimeError("the run that commands are tried on broke")
         [self.run] = (path for path in (folder / "runs").iterdir() if path.name != "latest")
-        if self.start(["export", str(self.run), "-o", "archive.tar.zst"], "made").wait() != 0:
-            raise RuntimeError("the run that commands are tried on cannot be exported")
+        for arguments in (["export", "-o", "archive.tar.zst"], ["history", "add", "--history", "past"]):
+            if self.start([*arguments, str(self.run)], "made").wait() != 0:
+                raise RuntimeError(f"cutset {arguments[0]} fails on the run that commands are tried on")
         self._roots = self._in_roots()
         self._mounts = _mounts(str(folder))
 
@@ -141,20 +154,22 @@ class Place:
         """Return the words of a command."""
         return [word.replace("RUN", str(self.run)) for word in shlex.split(COMMANDS[command])]
 
-    def takes_s(self, command: str, *more: str) -> float:
-        """How long it takes when it is not ended. Raises RuntimeError if it fails."""
+    def takes_s(self, command: str) -> float:
+        """How long it takes when it is not ended, on what is there. Raises RuntimeError if it fails."""
+        begun = command == "nightly" and any(self.folder.glob("runs-of-nights/nights/*"))
         began_s = time.monotonic()
-        code = self.start([*self.arguments(command), *more], "whole").wait()
+        code = self.start([*self.arguments(command), *(["--resume"] if begun else [])], "whole").wait()
         if code not in {0, 1}:
             raise RuntimeError(f"{command} ended with {code} though it was not ended")
         return time.monotonic() - began_s
 
-    def ended(self, command: str, number: signal.Signals, after_s: float) -> Left | None:
-        """End a command after some time; what it left, if anything."""
+    def ended(self, command: str, number: signal.Signals, after_s: float) -> Moment:
+        """End a command after some time; return what it left."""
         self.clear()
         token = f"{command}-{os.urandom(6).hex()}"
         process = self.start(self.arguments(command), token)
         time.sleep(after_s)
+        late = process.poll() is not None
         if number is signal.SIGINT:  # as a terminal does
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
@@ -168,7 +183,7 @@ class Place:
             "locked": lambda: (str(run) for run in self._runs() if not _is_free(run)),
             "mounted": lambda: _mounts(str(self.folder)) - self._mounts,
             "temporary": lambda: map(str, [*self.temporary.iterdir(), *(self._in_roots() - self._roots)]),
-            "in the making": lambda: map(str, [*self.folder.glob(".*"), *self.folder.glob("runs*/.*")]),
+            "in the making": lambda: map(str, self._unfinished()),
         }
         left = {name: list(look()) for name, look in looks.items()}
         while any(left.values()) and time.monotonic() < until_s:
@@ -176,18 +191,9 @@ class Place:
             left = {name: list(looks[name]()) for name, found in left.items() if found}
         for pid in self._processes(token).values():
             os.kill(pid, signal.SIGKILL)
-        process.wait()
+        code = process.wait()
         what = tuple(f"{name}: {'; '.join(found)}" for name, found in left.items() if found)
-        return Left(command, number, after_s, what) if what else None
-
-    def works(self, command: str) -> bool:
-        """Return whether a command works on what is there."""
-        begun = command == "nightly" and any(self.folder.glob("runs-of-nights/nights/*"))
-        try:
-            self.takes_s(command, *(["--resume"] if begun else []))
-        except RuntimeError:
-            return False
-        return True
+        return Moment(command, number, after_s, code, late or code in {0, 1}, what)
 
     def _processes(self, token: str) -> dict[str, int]:
         """Return the processes of a command by their command lines: those with its token, and our orphans."""
@@ -201,6 +207,11 @@ class Place:
     def _runs(self) -> Iterator[Path]:
         yield self.run
         yield from (path.parent for path in self.folder.glob("runs-of-*/*/run.json"))
+
+    def _unfinished(self) -> Iterator[Path]:
+        """Yield what is not complete: beside runs, in a run, in its analysis."""
+        for pattern in (".*", "runs*/.*", "runs*/*/.*", "runs*/*/analysis/.*", "runs*/*/analysis/*.part"):
+            yield from self.folder.glob(pattern)
 
     def _in_roots(self) -> set[Path]:
         """Return what is there; Java's folder for counters stays, but not what is in it."""
@@ -256,21 +267,26 @@ def main() -> int:
     if given.alone:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets background commands ignore it
-    place, found = Place(given.folder.resolve(), alone=given.alone), 0
-    for command in given.commands:
-        place.clear()
-        rng, takes_s = random.Random(f"{given.seed} {command}"), place.takes_s(command)
-        left = []
-        for number in range(1, given.moments + 1):
-            outcome = place.ended(command, rng.choice(SIGNALS), rng.uniform(0.0, takes_s))
-            if outcome is None and number % WHOLE_EVERY == 0 and not place.works(command):
-                outcome = Left(command, signal.SIGKILL, 0.0, ("a folder in which it fails",))
-            if outcome is not None:
-                left.append(outcome)
-                print(f"{outcome}", flush=True)  # noqa: T201
-        found += len(left)
-        print(f"{command}: takes {takes_s:.1f} s; {len(left)} of {given.moments} left something", flush=True)  # noqa: T201
-    return 1 if found else 0
+    place = Place(given.folder.resolve(), alone=given.alone)
+    moments: dict[str, list[Moment]] = {command: [] for command in given.commands}
+    for first in range(0, given.moments, ROUND):
+        for command, done in moments.items():
+            rng = random.Random(f"{given.seed} {command} {first}")
+            place.clear()
+            takes_s = place.takes_s(command)
+            for _ in range(min(ROUND, given.moments - first)):
+                done.append(place.ended(command, rng.choice(SIGNALS), rng.uniform(0.0, takes_s)))
+                print(done[-1], flush=True)  # noqa: T201
+                takes_s = min(takes_s, done[-1].after_s) if done[-1].late else takes_s
+            try:
+                place.takes_s(command)
+            except RuntimeError as error:
+                done[-1] = dataclasses.replace(done[-1], left=(str(error),))
+                print(done[-1], flush=True)  # noqa: T201
+    for command, done in moments.items():
+        left, late = sum(bool(each.left) for each in done), sum(each.late for each in done)
+        print(f"{command}: {len(done)} moments, {late} too late, {left} left something", flush=True)  # noqa: T201
+    return 1 if any(each.left for done in moments.values() for each in done) else 0
 
 
 if __name__ == "__main__":

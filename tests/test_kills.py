@@ -27,7 +27,7 @@ def place(tmp_path_factory) -> Place:
 )
 def test_a_command_that_is_ended_leaves_nothing(place, command, at_most_s, number):
     after_s = random.Random(f"{command} {number}").uniform(0.4, at_most_s)
-    assert place.ended(command, number, after_s) is None
+    assert not place.ended(command, number, after_s).left
 
 
 @pytest.mark.slow

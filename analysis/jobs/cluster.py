@@ -9,7 +9,6 @@ PyArrow.
 """
 
 import secrets
-import shutil
 import socket
 import tempfile
 import time
@@ -28,7 +27,6 @@ from analysis.jobs.spark import Executors, collected, number_of_executors
 from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
 from experiments.files.scratch import scratch
-from experiments.files.whole_files import remove
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -159,10 +157,8 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
     """Return whether all executors can read and write the run in place. Raises AnalysisError if one cannot
     work.
     """
-    folder = run.table_in_the_making("seen")
-    remove(folder)  # left by an analysis that was killed
-    folder.mkdir(parents=True)
-    try:
+    with run.unfinished("seen") as folders:
+        folder = folders["seen"]
         sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
         question = ProbeRequest(folder, secrets.token_hex(), sizes)
         question.note.write_text(question.token)
@@ -172,8 +168,6 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
         )
         check_probe_answers(answers)
         return all(_shares_folder(answer, folder) for answer in answers)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_probe_answers(answers: Sequence[ProbeAnswer]) -> None:

@@ -33,7 +33,6 @@ from analysis.jobs.spark import cause, number_of_executors
 from analysis.jobs.work import R, Task, results_in_task_order, task_batches
 from analysis.spark_home import local_folder
 from experiments.files.scratch import scratch
-from experiments.files.whole_files import remove
 from experiments.records.rundir import UNFINISHED_SUFFIX, RunDirectory
 
 JOBS_MAX = 32
@@ -67,14 +66,12 @@ class RemoteWorkers:
     def __init__(self, context: SparkContext, run: RunDirectory) -> None:
         self._context = context
         self._root = run.path
-        self._links = run.table_in_the_making("sent")
+        self._unfinished = run.unfinished("sent")
         self._sent: dict[tuple[Path, int, int], str] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> "RemoteWorkers":
-        remove(self._links)  # left by an analysis that was killed
-        self._links.mkdir(parents=True)
-        self._open.callback(shutil.rmtree, self._links, ignore_errors=True)
+        self._links = self._open.enter_context(self._unfinished)["sent"]
         self._open.callback(self._clear_executors)
         return self
 

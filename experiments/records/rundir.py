@@ -8,6 +8,8 @@ the files.
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +26,7 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 """Suffixes of captures; if a capture exists in several forms, the first counts."""
 
 UNFINISHED_SUFFIX = ".part"
-"""Suffix of folders that exist in the analysis folder only while the analysis works."""
+"""Suffix of folders that exist only while the analysis works."""
 
 INDEX = ".index"
 """Suffix of indices of captures."""
@@ -182,9 +184,20 @@ class RunDirectory:
         """Return a Parquet table of the analysis: "packets", "messages", "throughput"..."""
         return self.analysis / f"{name}.parquet"
 
-    def table_in_the_making(self, name: str) -> Path:
-        """Return the folder in which a table's files are collected until it is complete."""
-        return self.analysis / f"{name}{UNFINISHED_SUFFIX}"
+    @contextmanager
+    def unfinished(self, *names: str) -> Iterator[dict[str, Path]]:
+        """Create folders in which tables' files are collected until they are complete, by name.
+
+        They go, with their content, at the end of the block, or with this process.
+        """
+        from experiments.files.scratch import scratch  # noqa: PLC0415 - keeps this module quick to import
+
+        self.analysis.mkdir(parents=True, exist_ok=True)
+        with scratch(".making-", self.analysis) as making:
+            folders = {name: making / f"{name}{UNFINISHED_SUFFIX}" for name in names}
+            for folder in folders.values():
+                folder.mkdir()
+            yield folders
 
     def figure(self, name: str, extension: str) -> Path:
         """Return a figure's path, as "png" or "svg"."""

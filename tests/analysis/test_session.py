@@ -99,19 +99,25 @@ def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: R
 
 
 KILLED_AT_THE_START = """
-import os, signal, tempfile
+import os, signal, subprocess, tempfile
+from pyspark import java_gateway
 from analysis import session
-def launch(*_):
-    tempfile.mkdtemp()  # as PySpark does
+def launch(*_):  # as PySpark does
+    tempfile.mkdtemp()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    java = java_gateway.Popen(["sleep", "100"], preexec_fn=lambda: None, **quiet)
+    print(java.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-session.launch_gateway = launch
+java_gateway.launch_gateway = launch
 session.spark_session()
 """
 
 
 def test_nothing_is_left_if_python_is_killed_while_java_starts(tmp_path: Path) -> None:
-    assert in_python(KILLED_AT_THE_START, tmp_path, TMPDIR=str(tmp_path)).returncode == -signal.SIGKILL
+    done = in_python(KILLED_AT_THE_START, tmp_path, TMPDIR=str(tmp_path))
+    assert done.returncode == -signal.SIGKILL
     wait_until(lambda: not any(tmp_path.iterdir()), "the end of its temporary files")
+    wait_until(lambda: not psutil.pid_exists(int(done.stdout)), "the end of Java")
 
 
 def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """A run's captures become its tables: whole, once, whatever is wrong with some of them."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,10 @@ from analysis.jobs.extraction import SCHEMAS, MessagesTask, load_indices, plan_t
 from analysis.jobs.spark import Executors
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
+from testbed.sandbox.outside import PROJECT
 from tests.bench.traffic import write_run
 from tests.run_json import set_run
+from tests.testbed.leftovers import wait_until
 
 ROUNDS = 20
 REGIONS = 2
@@ -61,12 +66,11 @@ def test_extracting_again_gives_the_same_and_clears_an_interrupted_one(
 ) -> None:
     tables.extract(Executors(spark.sparkContext), run)
     first = {name: table(spark, run, name).count() for name in SCHEMAS}
-    leftover = run.table("packets").with_suffix(".part")
-    leftover.mkdir()
+    leftover = run.analysis / ".making-killed" / "packets.part"
+    leftover.mkdir(parents=True)
     (leftover / "part-99999.parquet").write_bytes(b"torn")
     tables.extract(Executors(spark.sparkContext), run)
     assert {name: table(spark, run, name).count() for name in SCHEMAS} == first
-    assert not leftover.exists()
     assert sorted(path.name for path in run.analysis.iterdir()) == sorted(
         f"{name}.parquet" for name in SCHEMAS
     )
@@ -124,3 +128,18 @@ def test_an_unknown_system_has_packets_but_no_messages(run: RunDirectory) -> Non
     content["plan"]["system"] = "mosquitto"
     run.run_json.write_text(json.dumps(content))
     assert not [task for task in plan_tasks(run, load_indices(run)[0]) if hasattr(task, "capture")]
+
+
+def test_an_analysis_that_is_killed_leaves_no_table_in_the_making(run: RunDirectory) -> None:
+    code = f"""
+import os, signal
+from pathlib import Path
+from analysis.tables import SCHEMAS, staged_tables
+from experiments.records.rundir import RunDirectory
+run = RunDirectory(Path({str(run.path)!r}))
+with staged_tables(run, SCHEMAS):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], check=False, cwd=PROJECT)
+    assert killed.returncode == -signal.SIGKILL
+    wait_until(lambda: not list(run.analysis.iterdir()), "no table in the making")

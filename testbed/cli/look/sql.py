@@ -135,9 +135,14 @@ def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str]
     return (names, last) if is_question else (arguments, None)
 
 
+_SIGNS = frozenset(";()'\"")
+
+
 def _is_question(argument: str) -> bool:
-    """Return whether it is SQL rather than a run's name: it has several words, or none, and is no path."""
-    if len(argument.split()) == 1:
+    """Return whether it is SQL rather than a run's name: it has several words, none, or signs that names do
+    not have, and is no path.
+    """
+    if len(argument.split()) == 1 and ("://" in argument or not _SIGNS & set(argument)):
         return False
     try:
         return not argument or not Path(argument).exists()

@@ -208,6 +208,8 @@ def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
         ("COPY runs TO 'rows.csv'", 1, "only statements that return rows"),
         ("", 2, "is empty: is a variable of the shell not set?"),
         (" ", 2, "the question is empty"),
+        (";", 2, "the question is empty"),
+        ("SELECT(nothing)", 1, "nothing"),
         ("--outptu", 2, "No such option '--outptu'"),
         ("no-such-run", 2, "there is no such run"),
     ],
