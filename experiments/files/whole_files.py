@@ -1,7 +1,8 @@
 """Atomic file replacement: files are written beside their place and renamed (rename(2)).
 
-Whenever the writer ends, a reader sees either the old content or the new. The temporary file of a killed
-writer ends with `BEGUN` and begins with a dot, so that readers of folders ignore it.
+Whenever the writer ends, a reader sees either the old content or the new. The new file has no name until it
+is complete (O_TMPFILE, open(2)), so a killed writer leaves nothing. Some file systems (NFS, FUSE) have only
+named files: the name then ends with `BEGUN` and begins with a dot, so that readers of folders ignore it.
 """
 
 import errno
@@ -14,6 +15,7 @@ from typing import BinaryIO, Final
 
 BEGUN: Final = ".tmp"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_TMPFILE: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 _NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -27,11 +29,13 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}{BEGUN}")
     temporary.unlink(missing_ok=True)  # left by a crash, or a symbolic link to another place
     try:
-        with temporary.open("xb") as stream:
+        with _begun(temporary) as stream:
             yield stream
             stream.flush()
             if sync:
                 os.fsync(stream.fileno())
+            if isinstance(handle := stream.name, int):  # with src_dir_fd, Python follows the link
+                os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle)
         temporary.replace(path)
     except OSError as error:
         if error.errno in _FULL and error.filename is None:
@@ -41,6 +45,16 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)  # does nothing after a successful rename
     if sync:
         sync_folder(path.parent)
+
+
+def _begun(temporary: Path) -> BinaryIO:
+    """Open a file without a name, or with the name `temporary`."""
+    try:
+        return os.fdopen(os.open(temporary.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            raise
+        return temporary.open("xb")
 
 
 def write_whole(path: Path, text: str, *, sync: bool = True) -> None:

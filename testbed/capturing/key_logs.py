@@ -4,6 +4,7 @@ Only its owner can read that file. The programs' own logs are removed, so that t
 which `cutset export` can omit.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def _collect(logs: Sequence[Path], place: Path) -> bool:
         return False
     left = KEY_LOG_BYTES_MAX
     with replacing(place) as file:
-        Path(file.name).chmod(PRIVATE)
+        os.fchmod(file.fileno(), PRIVATE)
         for line in lines:
             left -= len(line)
             if left >= 0:

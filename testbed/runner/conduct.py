@@ -196,8 +196,9 @@ async def collect(context: RunContext) -> None:
     context.record.note(captures=(*context.record.content.captures, *captures))
     try:
         _note_counters(context)
-    except TestbedError as error:
+    except TestbedError as error:  # the relay was stopped, or hangs
         context.record.problem(str(error))
+        context.termination.crash(str(error))
     context.record.time("ended_ns")
     context.record.note(outcome=context.termination.outcome)
     context.record.phase(RunPhase.COLLECTED)

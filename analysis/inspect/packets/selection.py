@@ -7,6 +7,7 @@ the captures of one place to get it once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from analysis.inspect.packets.wire import Ranges, RowKeys, direction_of, halves
 from analysis.taps.opening import Tap, Taps, time_zero
 from analysis.taps.run_captures import captures_of
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.files.whole_files import replacing
 from experiments.records.key_log import key_lines
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
@@ -170,14 +172,15 @@ def write_file(path: Path, of: RunMetadata | Taps, choice: PacketSelection) -> W
 
     Raises InputError if it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as stream:
+        with suppress(_NoPacketsError), replacing(path, sync=False) as stream:
             written = write_packets(of, choice, begin_capture(stream, of))
-        if written.packets:
-            temporary.replace(path)
+            if not written.packets:
+                raise _NoPacketsError
     except OSError as error:
         raise InputError(f"--pcap {path}", None, "", f"cannot be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return written
+
+
+class _NoPacketsError(Exception):
+    """Nothing was selected, so the file is not written."""

@@ -69,14 +69,34 @@ def test_an_error_of_a_full_disk_names_the_file(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_a_writer_that_is_killed_leaves_the_old_file_and_what_readers_pass_by(tmp_path: Path) -> None:
+def test_a_writer_that_is_killed_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     write_whole(tmp_path / "page", "old")
     command = [sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(tmp_path / "page")]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert (tmp_path / "page").read_text() == "old"
-    (left,) = {path.name for path in tmp_path.iterdir()} - {"page"}
-    assert left.startswith(".")
-    assert left.endswith(BEGUN)
+    assert names(tmp_path) == ["page"]
+
+
+@pytest.mark.parametrize("lacking", [errno.EISDIR, errno.EOPNOTSUPP])
+def test_a_file_system_without_unnamed_files_has_one_that_readers_pass_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
+) -> None:
+    opened = os.open
+
+    def named_alone(path: Path, flags: int, *more: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(lacking, os.strerror(lacking))
+        return opened(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", named_alone)
+    write_whole(tmp_path / "page", "old")
+    with replacing(tmp_path / "page", sync=False) as stream:
+        stream.write(b"new")
+        (begun,) = set(names(tmp_path)) - {"page"}
+        assert begun.startswith(".")
+        assert begun.endswith(BEGUN)
+    assert (tmp_path / "page").read_text() == "new"
+    assert names(tmp_path) == ["page"]
 
 
 def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_path: Path) -> None:
