@@ -8,9 +8,9 @@ workers, and by all when the lanes are finished. A lane is a group that stays in
 (`testbed/pytest_plugin/groups.py`) and starts first (`--no-loadscope-reorder`).
 """
 
+import contextlib
 import gc
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from experiments.files.scratch import scratch
 from testbed.doctor import packages
 from tests.s3 import CREDENTIALS, s3_server
 from tests.testbed.provision.declared import DPKG, declared_programs, installed, link_all
@@ -53,8 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     status = DPKG / "status"
     if hasattr(config, "workerinput") or not status.exists():
         return
-    folder = Path(tempfile.mkdtemp(prefix="cutset-declared-"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    kept = contextlib.ExitStack()
+    config.add_cleanup(kept.close)
+    folder = kept.enter_context(scratch("cutset-programs-", Path(tempfile.gettempdir())))
     folder.chmod(0o755)  # other users' processes look there, too
     link_all(declared_programs(packages(), list(installed(status.read_text()))), folder)
     os.environ["PATH"] = str(folder)

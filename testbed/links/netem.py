@@ -10,6 +10,7 @@ otherwise. On a link with both, the losses include the queue's drops.
 """
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -17,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.planned.changes import LinkDirectionName
@@ -45,6 +45,7 @@ from testbed.links.netem_commands import (
     wire_lines,
 )
 from testbed.links.wiring import LinkWiring
+from testbed.sandbox.passing_mount import passing_mount
 from testbed.steady_clock import steady_clock
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
@@ -118,7 +119,7 @@ class NetemEmulator:
         self._stopped = threading.Event()
         self._failure: str | None = None
         self._stack = ExitStack()
-        self._tables: str | None = None  # the folder of tables of jitter
+        self._tables: Path | None = None  # the folder of tables of jitter
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         """Wire every link and configure its netems, in the caller's network namespace."""
@@ -277,14 +278,17 @@ class NetemEmulator:
     def _tc(self, lines: Sequence[str], *, doing: str) -> None:
         """Run `tc -batch` with the tables of all distributions of jitter in use (TC_LIB_DIR, tc-netem(8))."""
         run_batch(
-            "tc", lines, doing=doing, env=None if self._tables is None else {"TC_LIB_DIR": self._tables}
+            "tc", lines, doing=doing, env=None if self._tables is None else {"TC_LIB_DIR": str(self._tables)}
         )
 
     def _write_table(self, quantiles: tuple[float, ...]) -> None:
         """Write the table of a distribution for tc, unless it is there."""
         if self._tables is None:
-            self._tables = self._stack.enter_context(TemporaryDirectory(prefix="cutset-tc-"))
-        path = Path(self._tables) / f"{table_name(quantiles)}.dist"
+            with passing_mount() as folder:
+                handle = os.open(folder, os.O_PATH)
+            self._stack.callback(os.close, handle)
+            self._tables = Path(f"/proc/{os.getpid()}/fd/{handle}")
+        path = self._tables / f"{table_name(quantiles)}.dist"
         if not path.exists():
             path.write_text(table_text(quantiles))
 

@@ -27,7 +27,7 @@ from experiments.planned.plan import CapturePlan, Plan
 from experiments.records.observations import RoundTripProbe, When
 from testbed.assignment import Assignment, assigned_part, whole_plan
 from testbed.batches import run_batch
-from testbed.errors import MachineError, TestbedError
+from testbed.errors import TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
 from testbed.network import commands, packet_filter, probes
 from testbed.network.connection_reset import reset_connections
@@ -42,6 +42,7 @@ from testbed.network.network_layout import (
     mac_address,
     make_layout,
 )
+from testbed.sandbox.passing_mount import mount, passing_mount
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 TUNNELS_TIMEOUT_S = 20.0
 LOOK_S = 0.01
-PASSING_MOUNT = Path("/sys/kernel")
-"""A folder of the sandbox's own /sys, which can be hidden by a temporary mount for a moment."""
 ALWAYS_THERE = frozenset(
     {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 )
@@ -340,21 +339,9 @@ def _await_interfaces(names: Sequence[str]) -> None:
 
 
 def _bind_hosts_file(text: str) -> None:
-    """Mount the run's own hosts file over /etc/hosts, for all processes in this mount namespace.
-
-    The file is in a tmpfs that is mounted nowhere else, so it leaves nothing on the machine, regardless of
-    how the run ends.
-    """
-    file = PASSING_MOUNT / "hosts"
-    _mount("-t", "tmpfs", "-o", "mode=755", "hosts", str(PASSING_MOUNT))
-    file.write_text(text)
-    file.chmod(0o644)
-    _mount("--bind", str(file), "/etc/hosts")
-    _mount(str(PASSING_MOUNT), program="umount")
-
-
-def _mount(*arguments: str, program: str = "mount") -> None:
-    try:
-        subprocess.run([program, "-n", *arguments], check=True, capture_output=True, text=True)
-    except subprocess.CalledProcessError as error:
-        raise MachineError(f"cannot mount the hosts file: {error.stderr.strip()}") from error
+    """Mount the run's own hosts file over /etc/hosts, for all processes in this mount namespace."""
+    with passing_mount() as folder:
+        file = folder / "hosts"
+        file.write_text(text)
+        file.chmod(0o644)
+        mount("--bind", str(file), "/etc/hosts")

@@ -6,12 +6,14 @@ into a folder of the session, where the scheduler reads them. The ids of tests d
 """
 
 import json
-import shutil
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from experiments.files.scratch import scratch
 
 FOLDER = "cutset_groups"
 """The key of the folder in the input that pytest-xdist sends to a worker. It enables groups."""
@@ -22,6 +24,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._folder: Path | None = None
+        self._kept = ExitStack()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -38,12 +41,11 @@ class Groups:
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder at the end of the session."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)  # a temporary folder: a reboot also clears it
+        self._kept.close()
 
     def _created_folder(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="cutset-groups-"))
+            self._folder = self._kept.enter_context(scratch("cutset-grouped-", Path(tempfile.gettempdir())))
         return self._folder
 
 

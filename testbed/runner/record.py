@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import errno
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from experiments.files.whole_files import write_whole
@@ -38,9 +38,10 @@ class RunRecordWriter:
         self.directory = directory
         self.content = directory.read_run()
         self._post = post
-        self._reserve = directory.path / ".reserve"
         self._saving = asyncio.Lock()
-        _make_reserve(self._reserve)
+        self._reserve = tempfile.TemporaryFile(dir=directory.path)  # noqa: SIM115 - see `close`
+        with contextlib.suppress(OSError):  # without the reserve, only a full disk loses the outcome
+            os.posix_fallocate(self._reserve.fileno(), 0, RESERVE_BYTES)
 
     def tell(self, did: str, **fields: Any) -> None:
         """Notify the CLI; a lost message can be read from run.json."""
@@ -94,24 +95,16 @@ class RunRecordWriter:
 
     def close(self) -> None:
         """Release the reserve; idempotent."""
-        self._reserve.unlink(missing_ok=True)
+        self._reserve.close()
 
     def _write(self, text: str) -> None:
         try:
             write_whole(self.directory.run_json, text)
         except OSError as error:
-            if error.errno != errno.ENOSPC or not self._reserve.exists():
+            if error.errno != errno.ENOSPC or self._reserve.closed:
                 raise
-            self._reserve.unlink()
+            self._reserve.close()
             write_whole(self.directory.run_json, text)
-
-
-def _make_reserve(path: Path) -> None:
-    with (
-        path.open("wb") as stream,
-        contextlib.suppress(OSError),
-    ):  # without the reserve, only a full disk loses the outcome
-        os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
 
 
 def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}", *, hung: bool = False) -> RunRecord:

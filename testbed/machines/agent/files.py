@@ -7,7 +7,7 @@ SOCKET = "supervisor.sock"
 STATE = "supervisor.json"
 """Its process (`pid`, `started_ticks` of /proc/PID/stat), which distinguishes it from later processes."""
 LOG = "supervisor.log"
-LOCAL = frozenset({SOCKET, STATE, ".reserve"})
+LOCAL = frozenset({SOCKET, STATE})
 """Files that are not shipped."""
 
 SOCKET_PATH_BYTES_MAX = 107  # unix(7)

@@ -76,7 +76,6 @@ def test_temporary_files_are_not_packed(run: RunDirectory, archive: Path, tmp_pa
     before = contents(run.path)
     run.unpacked.mkdir()
     (run.unpacked / "a.pcap").write_bytes(b"again")
-    (run.path / ".reserve").write_bytes(b"\0" * 4096)
     (run.path / ".run.json.7.tmp").write_text("{torn")
     (run.analysis / "packets.part").mkdir()
     (run.analysis / "packets.part" / "x").write_bytes(b"torn")

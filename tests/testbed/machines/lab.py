@@ -14,7 +14,6 @@ By hand: `python -m tests.testbed.machines.lab --machines 4 -- COMMAND…` (or a
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ import psutil
 import pytest
 import yaml
 
+from experiments.files.scratch import scratch
 from node.tcp.network_namespace import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
@@ -75,8 +75,7 @@ class Lab:
     def __enter__(self) -> Self:
         """Start the lab. Raises MachineError, with the remedy, if sandboxes cannot be made."""
         with contextlib.ExitStack() as stack:
-            self.place = Path(tempfile.mkdtemp(prefix="cutset-lab-"))
-            stack.callback(shutil.rmtree, self.place, ignore_errors=True)
+            self.place = stack.enter_context(scratch("cutset-labs-", Path(tempfile.gettempdir())))
             stack.callback(self._forget)  # when the sandbox has killed them
             sandbox = stack.enter_context(Sandbox(["sleep", "infinity"], token=self.place.name))
             (init,) = psutil.Process(sandbox.process.pid).children()

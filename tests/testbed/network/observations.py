@@ -99,7 +99,7 @@ def set_link(
 
 
 def what_sending_says(
-    network: Network, host: str, address: str, timeout_s: float = ANSWER_S_MAX
+    network: Network, host: str, address: str, timeout_s: float = ANSWER_S_MAX, size: int = 1
 ) -> str | None:
     """Return the error that a UDP sender gets from the network within the timeout, None for silence."""
     with in_host(network, host, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
@@ -107,7 +107,7 @@ def what_sending_says(
         sender.settimeout(timeout_s)
         try:
             sender.connect((address, ECHO_PORT))
-            sender.send(b"?")
+            sender.send(bytes(size))
             sender.recv(16)
         except TimeoutError:
             return None

@@ -23,6 +23,7 @@ from tests.testbed.network.observations import (
     reachable,
     routes,
     told,
+    what_sending_says,
 )
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed, sandboxed_as_ordinary_user
@@ -30,7 +31,15 @@ from topologies.link_parameters import LinkParameters
 
 pytestmark = pytest.mark.network
 
-PLAN = make_plan(3, 2, parameters_of={(0, 2): LinkParameters(delay_us=30_000)})
+PLAN = make_plan(
+    3,
+    2,
+    parameters_of={
+        (0, 2): LinkParameters(delay_us=30_000),
+        (0, 1): LinkParameters(delay_us=10_000, mtu_bytes=1400),
+    },
+)
+HEADERS = 28  # of IP and UDP
 PING_S_MAX = 20
 ACROSS = ["r0-proxy-0", "r0-proxy-1", "r1-proxy-0", "r2-gw"]
 
@@ -52,6 +61,10 @@ def _observe(kind: str) -> dict[str, Any]:
             "addresses": {host: told(network, host, "ip", "-j", "address", "show") for host in hosts},
             "lost_percent": network.mininet.ping(network.mininet.get(*ACROSS), timeout=PING_S_MAX),
             "bundle": bundle_frames(network, "r0-proxy-0", PLAN.hosts[-1].address),
+            "larger": {
+                size: what_sending_says(network, "r0-proxy-0", "10.1.0.2", size=size - HEADERS)
+                for size in (1400, 1401)
+            },
             "congestion_control": network.congestion_control,
             "points": [
                 [capture.file, interface, _has_interface(network, path, interface)]
@@ -119,6 +132,11 @@ def test_every_capture_finds_its_interface(seen: dict[str, Any]) -> None:
 def test_a_bundle_of_datagrams_leaves_its_host_as_datagrams(seen: dict[str, Any]) -> None:
     """So captures and links see each."""
     assert seen["bundle"] == [1_042] * 5 + [342]
+
+
+def test_a_sender_is_told_when_a_packet_is_larger_than_a_link_on_its_way_takes(seen: dict[str, Any]) -> None:
+    """RFC 1191; what is not larger arrives, and the host answers that nobody listens."""
+    assert seen["larger"] == {"1400": "ECONNREFUSED", "1401": "EMSGSIZE"}
 
 
 def test_the_hosts_congestion_control_is_known(seen: dict[str, Any]) -> None:

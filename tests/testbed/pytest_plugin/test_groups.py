@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.testbed.leftovers import wait_until
+
 pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
@@ -45,3 +47,12 @@ def test_without_the_option_groups_are_no_promise(pytester: pytest.Pytester) -> 
     pytester.runpytest_subprocess("-n", "1", "--dist", "load").assert_outcomes(passed=10)
     ran = (pytester.path / "ran").read_text().splitlines()
     assert {line.split()[2] for line in ran} == {"True"}
+
+
+def test_a_killed_session_leaves_no_folder(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("tmp")))
+    pytester.makepyfile("import os\ndef test_kills(): os.kill(os.getppid(), 9)")
+    pytester.runpytest_subprocess("-n", "1", "--dist", "loadgroup")
+    wait_until(lambda: not list((pytester.path / "tmp").glob("cutset-*")), "the end of its folders")
