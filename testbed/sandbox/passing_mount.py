@@ -1,6 +1,7 @@
 """Files without a place on the machine: in a tmpfs that is mounted for a moment in the sandbox.
 
-What is bound elsewhere or open lasts as long as its users, so that nothing is left, however the sandbox ends.
+Files that are bound elsewhere or open last as long as their users, so that nothing is left, however the
+sandbox ends.
 """
 
 import subprocess

@@ -135,7 +135,7 @@ def test_a_bundle_of_datagrams_leaves_its_host_as_datagrams(seen: dict[str, Any]
 
 
 def test_a_sender_is_told_when_a_packet_is_larger_than_a_link_on_its_way_takes(seen: dict[str, Any]) -> None:
-    """RFC 1191; what is not larger arrives, and the host answers that nobody listens."""
+    """RFC 1191. A smaller packet arrives, and the host answers that the port is closed."""
     assert seen["larger"] == {"1400": "ECONNREFUSED", "1401": "EMSGSIZE"}
 
 
