@@ -34,8 +34,10 @@ from experiments.planned.plan import (
 from experiments.planned.plan_routes import carriers
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
+from testbed.campaign.backend_selection import open_backend
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
+from testbed.links.abilities import with_links_that_can
 from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
@@ -56,10 +58,17 @@ Row = tuple[str, ...]
 
 
 def plan_of(chosen: RunSelection) -> Plan:
-    """Return the plan of the first repetition of the experiment. Raises InputError."""
+    """Return the plan of the first repetition of the experiment, as its backend can execute it.
+
+    Raises InputError.
+    """
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
-    return make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    if chosen.backend not in {LOCAL, SIMULATOR}:
+        return with_links_that_can(plan)  # without its machines
+    with open_backend(chosen.backend, say=click.echo) as backend:
+        return backend.adapted(plan)
 
 
 def show_plan(chosen: RunSelection, *, full: bool) -> None:

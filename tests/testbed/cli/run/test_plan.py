@@ -224,3 +224,19 @@ PARTIAL = (
     "--set", "workload.subscriptions.templates=[{weight: 3, ranges: {price: 20%}}, {ranges:"
     " {price: [{min: 10, max: 30}, {min: 90}], volume: above, side: {value: buy}}}]",
 )  # fmt: skip
+
+
+def test_the_plan_is_what_its_backend_can_execute(plan, tmp_path, capsys):
+    (tmp_path / "correlated.yaml").write_text(
+        "name: correlated\n"
+        "topology: {name: two, regions: {a: {}, b: {}},\n"
+        "           links: [{between: [a, b], delay: 20ms, jitter: 5ms, jitter_correlation: 75%}]}\n"
+        "system: sprinkler\n"
+        "roles: {proxy: 1, driver: 1, client: 1}\n"
+        "workload: {event_size: 10B, rate: 100/s}\n"
+        "duration: 3s\n"
+    )
+    file = str(tmp_path / "correlated.yaml")
+    assert "links relay" in plan(file)
+    assert main.run(["plan", file, "--links", "netem"]) == 2
+    assert "correlated jitter, which links of kind netem do not implement" in capsys.readouterr().err
