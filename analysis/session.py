@@ -154,7 +154,8 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     places = {"SPARK_HOME": str(home())} if local else {}
     # Java continues after a context is stopped, with the options of its first start.
     # PySpark makes a folder for Java's first answer, which would stay if this process is killed meanwhile.
-    with _java_environment(SAFE_ENVIRONMENT | places), _temporary_in(_folder()), _ended_if_interrupted():
+    environment = SAFE_ENVIRONMENT | places | {"SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData"}
+    with _java_environment(environment), _temporary_in(_folder()), _ended_if_interrupted():
         gateway = SparkContext._gateway or _launch(conf, {"stdout": output, "stderr": output}, local=local)
     if local:
         atexit.register(gateway.proc.kill)

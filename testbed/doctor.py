@@ -117,7 +117,11 @@ def _system(name: str) -> Finding:
 
 def _java(package: Package, path: str) -> Finding:
     output = subprocess.run(
-        [path, "-version"], capture_output=True, text=True, check=False, timeout=20
+        [path, "-XX:-UsePerfData", "-version"],  # a killed one leaves its counters in /tmp
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
     ).stderr
     major = java_major(output)
     if major is not None and major >= JAVA_MAJOR_MIN:

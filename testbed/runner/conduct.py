@@ -196,7 +196,7 @@ async def collect(context: RunContext) -> None:
     context.record.note(captures=(*context.record.content.captures, *captures))
     try:
         _note_counters(context)
-    except TestbedError as error:  # the relay was stopped, or hangs
+    except TestbedError as error:  # the relay has ended, or hangs
         context.record.problem(str(error))
         context.termination.crash(str(error))
     context.record.time("ended_ns")

@@ -107,10 +107,13 @@ class RelayEmulator:
         }
 
     def failure(self) -> str | None:
-        """Return why the relay no longer works, or None; a stopped relay has not failed."""
-        if self._process is None or self._stopped or self._process.poll() is None:
+        """Return why the relay no longer works, or None, also after `stop`."""
+        if self._process is None or self._stopped:
             return None
-        code = self._process.returncode
+        code = self._process.poll()
+        if code is None:
+            state = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2][0]  # proc(5)
+            return "the links' relay was stopped by a signal" if state == "T" else None
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         return f"the links' relay {how}{self._last_error_line()}"
 
@@ -152,6 +155,8 @@ class RelayEmulator:
         doing = f"the relay's order {order['do']!r}"
         if self._control is None or self._stopped:
             raise TestbedError(f"{doing} failed: the relay is not running")
+        if failure := self.failure():
+            raise TestbedError(f"{doing} failed: {failure}")
         with self._lock:
             try:
                 self._control.send(order)

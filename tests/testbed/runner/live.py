@@ -93,10 +93,10 @@ class LiveCommand:
         self._namespaces |= namespaces_of(self.token)
         return pid
 
-    def kill(self, *beginning: str) -> None:
-        """SIGKILL for the run's process whose command line begins so, or for the command itself."""
+    def kill(self, *beginning: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal the run's process whose command line begins so, or the command itself."""
         pid = self.pid(*(beginning or PID_1))
-        os.kill(pid if beginning else self.process.pid, signal.SIGKILL)
+        os.kill(pid if beginning else self.process.pid, number)
 
     def record(self) -> dict[str, Any]:
         """Return the content of run.json."""

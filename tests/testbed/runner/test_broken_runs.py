@@ -16,12 +16,13 @@ from tests.testbed.runner.live import CUT_FOR_GOOD, PID_1, RELAY, UNSHARE, LiveR
 
 pytestmark = pytest.mark.network
 
-VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY}
+VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY, "stopped": RELAY}
 KILLS = {
     "the CLI": ("running",),
     "unshare": ("running",),  # with it, and with PID 1, the kernel ends everything
     "PID 1": ("building",),
     "the relay": ("draining",),
+    "stopped": ("draining",),
 }
 MOMENTS = {"building": "building the network", "running": "cut: r0-r1 blackhole", "draining": "draining"}
 DURATIONS = {"building": "60s", "running": "60s", "draining": "1s"}
@@ -40,7 +41,7 @@ def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim
     options = ["--links", "relay", "--set", f"duration={DURATIONS[moment]}"]
     with LiveRun(tmp_path, *options, faults=CUT_FOR_GOOD) as run:
         run.until(MOMENTS[moment])
-        run.kill(*VICTIMS[victim])
+        run.kill(*VICTIMS[victim], number=signal.SIGSTOP if victim == "stopped" else signal.SIGKILL)
         code = run.wait()
         record = run.record()
         run.assert_nothing_left()
@@ -54,7 +55,7 @@ def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim
         if moment != "building":
             captures = list((run.directory / "captures").iterdir())
             assert captures
-            assert all(capture.stat().st_size >= 24 for capture in captures if victim == "the relay")
+            assert all(capture.stat().st_size >= 24 for capture in captures if VICTIMS[victim] == RELAY)
 
 
 def test_term_stops_a_run_tidily_as_ctrl_c_does(tmp_path: Path) -> None:
