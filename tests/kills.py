@@ -28,7 +28,7 @@ from pathlib import Path
 import psutil
 
 from experiments.files.locks import LockHeldError, folder_lock
-from experiments.records.run_record import RunPhase, read_record
+from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.live_on_machines import wait_until_clean
 from tests.testbed.runner.live import PROJECT, write_experiment
@@ -179,18 +179,17 @@ class Place:
 
     def _interrupted_run(self, lab: Lab) -> Path:
         """Return a run that is still on its machines, and store what they have of it."""
-        process = self.start(self.arguments("machines"), "made")
-        while not (found := list(self.folder.glob("runs-of-machines/*/run.json"))) or (
-            read_record(found[0]).phase is not RunPhase.RUNNING
-        ):
-            time.sleep(0.1)
+        process = self.start([*self.arguments("machines"), "--set", "duration=60s"], "made")
+        runs = {name: machine.path(machine.folder) / "runs" for name, machine in lab.machines.items()}
+        wait_until(lambda: all(any(each.glob("*/deliveries/*")) for each in runs.values()), "events", TIDY_S)
         process.kill()
         process.wait()
         wait_until_clean(lab, self._standing, timeout_s=CLEAN_S)
-        for name, machine in lab.machines.items():
-            shutil.copytree(machine.path(machine.folder) / "runs", self.folder / "stored" / name)
-        shutil.copytree(found[0].parents[1], self.folder / "stored" / "here")
-        return self.folder / "runs-of-fetch" / found[0].parent.name
+        for name, folder in runs.items():
+            shutil.copytree(folder, self.folder / "stored" / name)
+        [made] = (self.folder / "runs-of-machines").glob("*-tiny-*")
+        shutil.copytree(made.parent, self.folder / "stored" / "here", symlinks=True)
+        return self.folder / "runs-of-fetch" / made.name
 
     def takes_s(self, command: str) -> float:
         """How long it takes when it is not ended, on what is there. Raises RuntimeError if it fails."""
@@ -270,7 +269,7 @@ class Place:
             shutil.rmtree(runs)
             shutil.copytree(self.folder / "stored" / name, runs)
         if self.lab:
-            shutil.copytree(self.folder / "stored" / "here", self.folder / "runs-of-fetch")
+            shutil.copytree(self.folder / "stored" / "here", self.folder / "runs-of-fetch", symlinks=True)
 
 
 def processes_with(token: str) -> dict[str, int]:
