@@ -7,9 +7,9 @@ while it runs, so a folder that can be locked is stale.
 
 import contextlib
 import os
+import secrets
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from experiments.child_python import program_command
 from experiments.files.locks import LockHeldError, folder_lock
 
 _TRIES: Final = 10
+_NAME_BYTES: Final = 5
 _REMOVER: Final = """
 import shutil, sys
 sys.stdin.buffer.read()
@@ -33,9 +34,10 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
     """
     _remove_left_over(prefix, inside)
     with contextlib.ExitStack() as stack:
-        folder, owner = _made(prefix, inside, stack), os.getpid()
-        remover = _remover(folder)
+        folder, owner = inside / f"{prefix}{secrets.token_hex(_NAME_BYTES)}", os.getpid()
+        remover = _remover(folder)  # first: this process may be ended as soon as there is a folder
         try:
+            _make(folder, stack)
             yield folder
         finally:
             if os.getpid() == owner:  # a forked child also gets here
@@ -43,16 +45,16 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)  # in case the remover was killed
 
 
-def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:
+def _make(folder: Path, stack: contextlib.ExitStack) -> None:
     """Create a folder and lock it until the stack is closed."""
     for _ in range(_TRIES):
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
+        folder.mkdir(0o700)
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as locked:
             locked.enter_context(folder_lock(folder, wait=True, needed=False))
             if folder.exists():  # no other process removed it as stale before the lock
                 stack.push(locked.pop_all())
-                return folder
-    raise FileNotFoundError(f"{inside}: folders {prefix}* are removed as soon as they are created")
+                return
+    raise FileNotFoundError(f"{folder} is removed as soon as it is created")
 
 
 def _remover(folder: Path) -> "subprocess.Popen[bytes]":
