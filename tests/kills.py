@@ -86,7 +86,7 @@ COMMANDS = {
 ON_MACHINES = {
     "hosts": "hosts LAB",
     "machines": "run tiny.yaml --out runs-of-machines --on LAB --no-analyze",
-    "fetch": "fetch HALF",
+    "fetch": "fetch HALF --on LAB",
 }
 """Commands on two machines of a lab, as root and without `--alone`."""
 LINES = "cut r0 r1\nsh sleep 1\nrestore r0 r1\nstatus\npackets\nexit\n"

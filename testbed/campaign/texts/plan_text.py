@@ -65,9 +65,9 @@ def plan_of(chosen: RunSelection) -> Plan:
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
     plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
-    if chosen.backend not in {LOCAL, SIMULATOR}:
-        return with_links_that_can(plan)  # without its machines
-    with open_backend(chosen.backend, say=click.echo) as backend:
+    if chosen.backend != SIMULATOR:
+        return with_links_that_can(plan)  # real links, here or on machines
+    with open_backend(SIMULATOR, say=click.echo) as backend:
         return backend.adapted(plan)
 
 

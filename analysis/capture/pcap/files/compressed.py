@@ -127,7 +127,7 @@ def _copy(source: IO[bytes], target: IO[bytes], engine: Callable[[], _Engine], c
             if written == 0 and not (begins_pcap(piece) or piece[: len(MAGIC)] == MAGIC):
                 raise CaptureError(f"{capture.name}: holds neither a pcap nor a pcapng file")
             if written - checked >= _CHECK_BYTES or len(piece) >= _CHECK_BYTES:
-                _check_disk(Path(target.name).parent, len(piece), capture)
+                _check_disk(_place(capture).parent, len(piece), capture)
                 checked = written
             target.write(piece)
             written += len(piece)
