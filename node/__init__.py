@@ -1,0 +1,28 @@
+"""Protocols, their nodes, and what drives them: sockets, virtual time, or programs that are not ours.
+
+Where `make native` compiled it and no source changed since, the compiled copy is imported (`node.native`).
+The environment variable CUTSET_PLAIN, if it is not empty, prevents that.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+NATIVE = Path(sys.prefix) / "native"
+
+
+def sources(package: Path) -> dict[Path, tuple[int, int]]:
+    """Return size and time of change of a package's sources, by their paths within it."""
+    files = {path.relative_to(package): path.stat() for path in package.rglob("*.py")}
+    return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in files.items()}
+
+
+def _compiled() -> bool:
+    """Return whether there is a compiled copy of these sources."""
+    own = sources(Path(__file__).parent)
+    return not os.environ.get("CUTSET_PLAIN") and NATIVE.is_dir() and sources(NATIVE / "node") == own
+
+
+if _compiled():
+    sys.path.append(str(NATIVE))  # where the library is that all compiled modules share
+    __path__[:] = [str(NATIVE / "node")]

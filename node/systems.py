@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import node
 from node.core.declaration import Declared, Reading, Study, System
 from node.protocols.meghdoot.declaration import SYSTEM as MEGHDOOT
 from node.protocols.scribe.declaration import SYSTEM as SCRIBE
@@ -54,7 +55,7 @@ def add_module(path: Path) -> None:
 def module_files() -> tuple[Path, ...]:
     """Return the files that the user named, here or on the machine that sent this code."""
     named = [Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each]
-    return (*sorted((Path(__file__).resolve().parents[1] / SENT_FOLDER).glob("*.py")), *named)
+    return (*sorted((Path(node.__file__).resolve().parents[1] / SENT_FOLDER).glob("*.py")), *named)
 
 
 def is_sent(system: str) -> bool:

@@ -116,9 +116,8 @@ class Connections:
         self._give(other, m.Connected(far.number, address=node.spec.address))
 
     def _joined(self, node: Node, other: Node) -> tuple[End, End]:
-        near = End(node, self._numbers + 1, None, None)  # type: ignore[arg-type] # both are set below
-        far = End(other, self._numbers + 2, None, near)  # type: ignore[arg-type]
-        near.other = far
+        near, far = End(node, self._numbers + 1), End(other, self._numbers + 2)
+        near.other, far.other = far, near
         self._numbers += 2
         near.outward, far.outward = self._pipe(near, far), self._pipe(far, near)
         for end in (near, far):

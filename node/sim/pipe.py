@@ -85,7 +85,7 @@ class Pipe:
     def send(self, size_bytes: int, given: m.Input) -> None:
         """Send an input of this size, which arrives at the other end."""
         port = self._out
-        now_us: float = self._clock.now_us
+        now_us = float(self._clock.now_us)
         on_wire = wire_bytes(size_bytes)
         takes_us = on_wire * port.us_per_byte
         waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
@@ -150,7 +150,7 @@ class Pipe:
         """Handle the arrival of the last bit at the receiver's port, which other traffic may still occupy."""
         size_bytes, on_wire, given = parcel
         port = self._in
-        now_us: float = self._clock.now_us
+        now_us = float(self._clock.now_us)
         done_us = port.free_us + on_wire * port.us_per_byte
         port.free_us = done_us if done_us > now_us else now_us
         if size_bytes <= SEGMENT_BYTES or done_us < now_us:

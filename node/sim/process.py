@@ -50,8 +50,8 @@ class End:
 
     node: Node
     number: int
-    outward: Pipe
-    other: "End"
+    outward: Pipe = field(init=False)
+    other: "End" = field(init=False)
     open: bool = True
     dialled: str | None = None
     held: list[tuple[m.Input, int]] | None = None

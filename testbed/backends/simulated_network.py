@@ -83,6 +83,8 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
                 **one,
                 "members": members[id(one["members"])],
                 "subscriptions": asked[name],
+                "homes": tuple(one["homes"]),
+                "publishers": tuple(map(tuple, one["publishers"])),
                 "watches": (),  # observed from outside: `testbed.backends.triggers`
                 "netns": None,
                 "clock": None,  # set from outside: `SimulatedFaults`

@@ -46,6 +46,7 @@ NOT_ON_MACHINES = ("node/sim/", "testbed/backends/", "testbed/campaign/", "testb
 DISTRIBUTIONS = (
     "annotated-types",
     "mininet",
+    "mypy-extensions",
     "pydantic",
     "pydantic-core",
     "PyYAML",

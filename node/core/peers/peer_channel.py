@@ -6,6 +6,8 @@ sent only while there is room (`open_for_bulk`). Small messages may overdraw it,
 
 from typing import Any, Protocol
 
+from mypy_extensions import mypyc_attr
+
 
 class Greeting(Protocol):
     """The first message on a connection. incarnation: distinguishes processes with the same name."""
@@ -19,6 +21,7 @@ class Greeting(Protocol):
         """Number of the process with that name, greater for later ones."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PeerChannel:
     """One open connection and its room for data to send. Protocols extend it by their own state."""
 

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from node.core import machine as m
 from node.core.framing import FRAME_LIMIT_BYTES
 from node.core.message_layout import Codec
@@ -51,6 +53,7 @@ class PeeringLimits:
 C = TypeVar("C", bound=PeerChannel)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PeeringMachine(Generic[C]):
     """A machine with peers.
 
