@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+HERE = Path(__file__).parent
 NATIVE = Path(sys.prefix) / "native"
 
 
@@ -17,12 +18,6 @@ def sources(package: Path) -> dict[Path, tuple[int, int]]:
     return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in files.items()}
 
 
-def _compiled() -> bool:
-    """Return whether there is a compiled copy of these sources."""
-    own = sources(Path(__file__).parent)
-    return not os.environ.get("CUTSET_PLAIN") and NATIVE.is_dir() and sources(NATIVE / "node") == own
-
-
-if _compiled():
+if not os.environ.get("CUTSET_PLAIN") and NATIVE.is_dir() and sources(NATIVE / "node") == sources(HERE):
     sys.path.append(str(NATIVE))  # where the library is that all compiled modules share
     __path__[:] = [str(NATIVE / "node")]

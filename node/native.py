@@ -31,6 +31,10 @@ INTERPRETED = (
 """Modules with these words in their names use dataclasses or classes in ways that mypyc does not take."""
 
 
+SHOWN = 4000
+"""Characters of the compiler's output that are shown if it fails."""
+
+
 def modules(package: Path) -> list[str]:
     """Return the paths of modules to compile, relative to the folder of the package."""
     found = (path for folder in FOLDERS for path in (package / folder).rglob("*.py"))
@@ -43,8 +47,7 @@ def modules(package: Path) -> list[str]:
 
 def main() -> int:
     """Compile; return mypyc's exit code."""
-    package, made = Path(node.__file__).parent, node.NATIVE
-    shutil.rmtree(made, ignore_errors=True)
+    package, made = node.HERE, node.NATIVE
     started = made.with_name("native-unfinished")
     shutil.rmtree(started, ignore_errors=True)
     shutil.copytree(package, started / "node", ignore=shutil.ignore_patterns("__pycache__"))
@@ -52,9 +55,13 @@ def main() -> int:
     level = os.environ | {"MYPYC_OPT_LEVEL": "2"}
     done = subprocess.run(command, cwd=started, env=level, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.stderr.write(done.stdout[-4000:] + done.stderr[-4000:])
+        sys.stderr.write(done.stdout[-SHOWN:] + done.stderr[-SHOWN:])
+        sys.stderr.write(
+            "cutset: mypyc failed; it needs a C compiler and Python's headers (gcc, python3-dev)\n"
+        )
         return done.returncode
     shutil.rmtree(started / "build")
+    shutil.rmtree(made, ignore_errors=True)
     started.rename(made)
     return 0
 

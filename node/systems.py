@@ -55,7 +55,7 @@ def add_module(path: Path) -> None:
 def module_files() -> tuple[Path, ...]:
     """Return the files that the user named, here or on the machine that sent this code."""
     named = [Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each]
-    return (*sorted((Path(node.__file__).resolve().parents[1] / SENT_FOLDER).glob("*.py")), *named)
+    return (*sorted((node.HERE.resolve().parent / SENT_FOLDER).glob("*.py")), *named)
 
 
 def is_sent(system: str) -> bool:
