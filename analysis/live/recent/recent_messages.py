@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,6 @@ from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
 from analysis.live.recent.beginnings import begin_at_first_byte, begin_at_message
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
-from experiments.files.scratch import scratch
 from experiments.planned.plan import Plan
 from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
@@ -133,10 +132,9 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
 
 def newest(capture: Path, host: HostCapture, codec: Codec | MarkerSearch, from_ns: int) -> RecentBytes:
     """Return a host's messages since shortly before `from_ns`. capture: the path of the joined capture."""
-    with scratch("cutset-recent-", Path(tempfile.gettempdir())) as folder:
-        path = folder / capture.name
-        _join(_newest_parts(capture_parts.folder_of(capture), from_ns), path)
-        return _messages(path, host, codec)
+    with tempfile.TemporaryFile() as whole:  # without a name: it goes with the sandbox
+        _join(_newest_parts(capture_parts.folder_of(capture), from_ns), whole)
+        return _messages(Path(f"/proc/self/fd/{whole.fileno()}"), host, codec)
 
 
 def _newest_parts(folder: Path, from_ns: int) -> list[Path]:
@@ -146,12 +144,12 @@ def _newest_parts(folder: Path, from_ns: int) -> list[Path]:
     return parts[max(0, len(begun) - 1) :]
 
 
-def _join(parts: Sequence[Path], path: Path) -> None:
+def _join(parts: Sequence[Path], whole: IO[bytes]) -> None:
     """Join parts to one capture. The last part may still grow, and end within a packet."""
-    with path.open("wb") as whole:
-        for part in parts:
-            content = part.read_bytes()
-            whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
+    for part in parts:
+        content = part.read_bytes()
+        whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
+    whole.flush()
 
 
 def _messages(path: Path, host: HostCapture, codec: Codec | MarkerSearch) -> RecentBytes:

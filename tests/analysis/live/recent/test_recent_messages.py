@@ -1,5 +1,6 @@
 """Messages of the last seconds, from the newest parts of growing captures."""
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from analysis.capture.markers import MarkerSearch
 from analysis.errors import AnalysisError
+from analysis.live.recent import recent_messages
 from analysis.live.recent.recent_messages import GRACE_NS, recent_transfers
 from experiments.planned.plan import CapturePlan, HostPlan
 from experiments.records.capture_parts import folder_of
@@ -99,6 +101,21 @@ def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
         write_parts(run, file, [])
     found = recent_transfers(run, PLAN, CODEC, NOW_S * SECOND)
     assert (found.rows.num_rows, found.seen_until_ns) == (0, None)
+
+
+def test_joined_captures_have_no_name_that_would_be_left_by_a_kill(
+    run: RunDirectory, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
+    folder, seen = tmp_path_factory.mktemp("temporary"), []
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    index = recent_messages.build_index
+    monkeypatch.setattr(
+        recent_messages, "build_index", lambda path: seen.append([*folder.iterdir()]) or index(path)
+    )
+    for file in (SENDER, RECEIVER):
+        write_parts(run, file, [])
+    recent_transfers(run, PLAN, CODEC, NOW_S * SECOND)
+    assert seen == [[], []]
 
 
 def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
