@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
-from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate
+from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate, Throttle
 from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
 from experiments.faults.links import Restore
 from experiments.faults.processes import JoinFault, ProcessFault, Restart
@@ -283,8 +283,8 @@ def _trigger_problems(
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
     """Check the order of faults on a process.
 
-    A restart or replacement needs an earlier kill or leave, or a fill (a full disk may end a program); a
-    continue needs a stop; a join must come first.
+    A restart or replacement needs an earlier kill or leave, or a fault that may end a program (a full disk,
+    little memory); a continue needs a stop; a join must come first.
     """
     if isinstance(fault, EnvironmentFault):
         return
@@ -297,7 +297,7 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
     ]
     earlier = [other.kind for other in before if not isinstance(other, EnvironmentFault)]
     path: FieldPath = ("faults", number, fault.kind)
-    may_have_ended = isinstance(fault, Restart) and any(isinstance(each, Fill) for each in before)
+    may_have_ended = isinstance(fault, Restart) and any(isinstance(each, Fill | Throttle) for each in before)
     if fault.needs and not may_have_ended and not any(kind in fault.needs for kind in earlier):
         yield path, f"no {' or '.join(fault.needs)} of {fault.process} comes before it"
     if isinstance(fault, JoinFault) and earlier:

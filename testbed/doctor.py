@@ -23,6 +23,7 @@ from testbed.findings import Finding, FindingState
 from testbed.links.selection import kernel_has_netem
 from testbed.programs import missing_here, named
 from testbed.sandbox import run_in_sandbox
+from testbed.sandbox.control_groups import why_no_groups
 from testbed.sandbox.requirements import user_namespace_needed
 
 PACKAGES = Path(__file__).parent / "provision" / "packages.txt"
@@ -49,6 +50,7 @@ def examine() -> Iterator[Finding]:
     yield _python()
     sandbox = _sandbox()
     yield sandbox
+    yield _throttles()
     yield _links(sandbox_works=sandbox.state is FindingState.GOOD)
     for package in packages():
         yield _package(package)
@@ -82,6 +84,12 @@ def _sandbox() -> Finding:
     except MachineError as error:
         return Finding.missing("sandbox", str(error))
     return Finding.good("sandbox", f"network, mount and PID namespaces as {user}")
+
+
+def _throttles() -> Finding:
+    if (problem := why_no_groups()) is not None:
+        return Finding.note("throttle", f"processes cannot be throttled here: {problem}")
+    return Finding.good("throttle", "limits of processor time and memory, by control groups")
 
 
 def _links(*, sandbox_works: bool) -> Finding:

@@ -21,6 +21,10 @@ scheduled.
 SAMPLE_NS = 1_000_000_000
 LATE_NS = 100_000_000
 """A fault later than this changes every recovery time visibly."""
+THROTTLE_PART, THROTTLE_S = 0.05, 0.02
+"""Largest excess of a throttled process over its share of a processor: the kernel lets it run on until its
+next tick, and takes that from the next period.
+"""
 ROUND_TRIP_US = 2_000.0
 """Largest excess of a probe's median round trip over the configured one (it includes both hosts' kernels)."""
 EARLY_US = 100.0
@@ -35,6 +39,7 @@ def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
         *_saturation(record, metadata),
         *_stalls(record, metadata),
         *_late_changes(record),
+        *_throttles(record),
         *_probes(record, metadata),
     ]
 
@@ -119,6 +124,17 @@ def _late_changes(record: RunRecord) -> list[str]:
         elif (late_ns := applied.applied_ns - applied.requested_ns) > LATE_NS:
             problems.append(f"fault {change.fault} was applied to {what} {late_ns / 1e6:.0f} ms late")
     return problems
+
+
+def _throttles(record: RunRecord) -> list[str]:
+    return [
+        f"{each.process} used {each.processor_s:.2f} s of a processor in {lasted_s:.2f} s, more than its"
+        f" limit of {each.processor:.0%}"
+        for each in record.throttles
+        if each.processor is not None
+        and (lasted_s := (each.to_ns - each.from_ns) / 1e9)
+        and each.processor_s > each.processor * lasted_s * (1 + THROTTLE_PART) + THROTTLE_S
+    ]
 
 
 def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:

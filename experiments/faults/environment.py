@@ -1,4 +1,4 @@
-"""Faults in a process's environment: its packets, its connections, its disk, its clock."""
+"""Faults in a process's environment: its packets, connections, disk, clock, processor and memory."""
 
 from typing import Any, ClassVar, Self
 
@@ -8,8 +8,8 @@ from experiments.faults.fault import TriggeredFault
 from experiments.faults.links import WhichWay
 from experiments.faults.processes import ProcessFault
 from experiments.planned.changes import DRIFT_PPM_MAX, OFFSET_US_MAX, ProcessAction
-from topologies.quantities import DRIFT, OFFSET
-from topologies.strict import DriftPpm, DurationUs, Flag, OffsetUs, WholeNumber, problem
+from topologies.quantities import DRIFT, FRACTION, OFFSET, SIZE
+from topologies.strict import DriftPpm, DurationUs, Flag, Fraction, OffsetUs, SizeBytes, WholeNumber, problem
 
 
 class EnvironmentFault(ProcessFault):
@@ -176,4 +176,35 @@ class ClockFault(StateFault):
     def _is_wrong(self) -> Self:
         if not self.offset_us and not self.drift_ppm:
             raise problem("would be right: give an offset, such as 3s, or a drift, such as 200ppm", "clock")
+        return self
+
+
+class Throttle(StateFault):
+    """Leaves a process, and all that it starts, little processor time or memory."""
+
+    kind: ClassVar[str] = "throttle"
+    begin: ClassVar[ProcessAction] = ProcessAction.THROTTLE
+    end: ClassVar[ProcessAction] = ProcessAction.UNTHROTTLE
+    process: str = Field(alias="throttle")
+    """The process, such as r2/server-0."""
+    processor: Fraction | None = Field(None, alias="cpu", ge=0.01, le=1)
+    """The largest share of one processor, such as 20%. If several faults overlap, the smallest counts."""
+    memory_bytes: SizeBytes | None = Field(None, ge=1_000_000)
+    """The most memory, such as 100MB. The kernel kills a process that needs more."""
+
+    @property
+    def target(self) -> str:
+        """`r2/server-0 to 20% 100MB`."""
+        processor = [FRACTION.format(self.processor)] if self.processor else []
+        memory = [SIZE.format(self.memory_bytes)] if self.memory_bytes else []
+        return f"{self.process} to {' '.join(processor + memory)}"
+
+    def details(self) -> dict[str, Any]:
+        """Return the limits."""
+        return {"processor": self.processor, "memory_bytes": self.memory_bytes}
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.processor is None and self.memory_bytes is None:
+            raise problem("limits nothing: give cpu, such as 20%, or memory, such as 100MB", "throttle")
         return self

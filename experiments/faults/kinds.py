@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from experiments.faults.environment import Block, ClockFault, Fill, Reset, Separate, SlowDisk
+from experiments.faults.environment import Block, ClockFault, Fill, Reset, Separate, SlowDisk, Throttle
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.links import CutFault, Flap, Isolate, PartitionFault, Restore, SetLink
 from experiments.faults.processes import (
@@ -44,6 +44,7 @@ KINDS: tuple[type[ExperimentFault], ...] = (
     Fill,
     SlowDisk,
     ClockFault,
+    Throttle,
     JoinFault,
     LeaveFault,
 )

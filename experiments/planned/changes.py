@@ -40,7 +40,7 @@ class ProcessAction(StrEnum):
     SIGKILL, SIGSTOP or SIGCONT it; restart it; restart it on an empty disk; announce to all others that it
     will not come back; start it for the first time; end it in an orderly way; separate it from others of its
     region and rejoin it; reset its connections; block some of its packets; fill its file system; slow its
-    disk; set its clock wrong.
+    disk; set its clock wrong; limit its processor time or memory.
     """
 
     KILL = "kill"
@@ -62,15 +62,17 @@ class ProcessAction(StrEnum):
     UNSLOW_DISK = "unslow-disk"
     CLOCK = "clock"
     UNCLOCK = "unclock"
+    THROTTLE = "throttle"
+    UNTHROTTLE = "unthrottle"
 
     @property
     def ends_another(self) -> bool:
-        """Whether it ends what a fault does to a process's packets, file system, disk or clock."""
+        """Whether it ends what a fault does to a process's environment."""
         return self in _ENDING_OF_ENVIRONMENT
 
     @property
     def is_of_environment(self) -> bool:
-        """Whether it acts on a process's packets, file system, disk or clock instead of the process."""
+        """Whether it acts on a process's environment instead of the process."""
         return self in _OF_ENVIRONMENT
 
 
@@ -80,6 +82,7 @@ _ENDING_OF_ENVIRONMENT = {
     ProcessAction.UNFILL,
     ProcessAction.UNSLOW_DISK,
     ProcessAction.UNCLOCK,
+    ProcessAction.UNTHROTTLE,
 }
 _OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
     ProcessAction.SEPARATE,
@@ -88,6 +91,7 @@ _OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
     ProcessAction.FILL,
     ProcessAction.SLOW_DISK,
     ProcessAction.CLOCK,
+    ProcessAction.THROTTLE,
 }
 
 
@@ -127,7 +131,7 @@ class ProcessChange:
     port: Port | None = None
     """The port of the connections to reset or of the packets to block."""
     rule: Name | None = None
-    """For a block, fill, slow disk or wrong clock: the fault that begins or ends here."""
+    """The fault that begins or ends here, if it lasts and is no separation."""
     new: bool = False
     """For a block: whether it blocks only new connections."""
     refuse: bool = False
@@ -138,6 +142,10 @@ class ProcessChange:
     """For a wrong clock: how far it is set forward, or back."""
     drift_ppm: Annotated[float, Field(ge=-DRIFT_PPM_MAX, le=DRIFT_PPM_MAX)] = 0.0
     """For a wrong clock: how much it gains from then on, or loses."""
+    processor: Annotated[float, Field(gt=0, le=1)] | None = None
+    """For a throttle: the largest share of one processor."""
+    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    """For a throttle: the most memory."""
     when: Trigger | None = None
     """The trigger after which the action happens; None: at `at_us`."""
 

@@ -56,6 +56,7 @@ class ProcessExit:
     signal: ExitNumber | None
     time_ns: TimeNs
     expected: bool
+    starved: bool = False  # the kernel killed it, or a child, because a throttle left it too little memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,23 @@ class ProcessRecord:
     def died(self) -> bool:
         """Whether it ended unexpectedly."""
         return self.exit is not None and not self.exit.expected
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRecord:
+    """A period in which a process had little processor time or memory, and what its control group used.
+
+    processor: the largest share of one processor. killed: how often it lacked memory and was killed.
+    """
+
+    process: Name
+    from_ns: TimeNs
+    to_ns: TimeNs
+    processor: Duration | None
+    memory_bytes: Count | None
+    processor_s: Duration
+    killed: Count
+    machine: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

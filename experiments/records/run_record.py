@@ -28,6 +28,7 @@ from experiments.records.observations import (
     ProcessRecord,
     RoundTripProbe,
     Shipment,
+    ThrottleRecord,
 )
 from experiments.records.validated_json import (
     STRICT,
@@ -172,6 +173,7 @@ class RunRecord:
     problems: tuple[str, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
     processes: tuple[ProcessRecord, ...] = ()
+    throttles: tuple[ThrottleRecord, ...] = ()
     captures: tuple[CaptureRecord, ...] = ()
     probes: tuple[RoundTripProbe, ...] = ()
     counters: tuple[LinkCounts, ...] = ()

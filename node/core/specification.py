@@ -84,6 +84,7 @@ class NodeSpec:
     ] = ()  # faults that are triggered when this or another process has sent something
     slow_disk: bool = False  # whether its calls that sync a disk are delayed: `node.tcp.sync_filter`
     clock: WrongClock | None = None  # its clock by CLOCK_REALTIME, if that can be made wrong during the run
+    control_groups: tuple[str, ...] = ()  # files through which its process enters its control group
     program: Mapping[str, Any] | None = (
         None  # a program that runs in place of a machine: `node.programs.launch`
     )
@@ -102,6 +103,7 @@ class NodeSpec:
                     "members": tuple(Member(**member) for member in given["members"]),
                     "homes": tuple(given.get("homes", ())),
                     "publishers": tuple(map(tuple, given.get("publishers", ()))),
+                    "control_groups": tuple(given.get("control_groups", ())),
                     "clock": None if (clock := given.get("clock")) is None else WrongClock(**clock),
                     "watches": tuple(SendWatch(**each) for each in given.get("watches", ())),
                     "subscriptions": tuple(

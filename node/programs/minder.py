@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,14 @@ from node.programs.host_view import enter_view
 from node.programs.launch import Launch
 from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
-from node.tcp.child import PR_SET_PDEATHSIG, enter_host, log_line, open_append, send_to_launcher
+from node.tcp.child import (
+    PR_SET_PDEATHSIG,
+    enter_control_groups,
+    enter_host,
+    log_line,
+    open_append,
+    send_to_launcher,
+)
 from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
@@ -132,7 +139,7 @@ class Minder:
             stderr=subprocess.STDOUT,
             env=env,
             cwd=self._launch.folder,
-            preexec_fn=child_setup(self._program),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=child_setup(self._program, self._spec.control_groups),  # noqa: PLW1509 - this process has one thread
         )
         self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
         return env
@@ -257,13 +264,14 @@ class Minder:
         send_to_launcher(self._control, self._spec.name, message)
 
 
-def child_setup(program: Program) -> Callable[[], None]:
+def child_setup(program: Program, control_groups: Iterable[str] = ()) -> Callable[[], None]:
     """Return the function that prepares the forked child. Raises KeyError for an unknown user."""
     user = pwd.getpwnam(program.user) if program.user and os.geteuid() == 0 else None
     limits, own = program.limits, signal.Signals[f"SIG{program.stop.signal}"]
     processors = sorted(os.sched_getaffinity(0))[: limits.processors]
 
     def become_it() -> None:
+        enter_control_groups(control_groups)
         if own != signal.SIGKILL:
             signal.signal(own, signal.SIG_DFL)
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

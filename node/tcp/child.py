@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,12 @@ from node.tcp.network_namespace import enter
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_NAME = 15
 NAME_BYTES_MAX = 15
+
+
+def enter_control_groups(entries: Iterable[str]) -> None:
+    """Move the calling process to the control groups with these files. Raises OSError."""
+    for entry in entries:
+        Path(entry).write_text("0")
 
 
 def enter_host(spec: NodeSpec) -> None:

@@ -34,6 +34,7 @@ from typing import Any
 
 from node.programs.minder import run_program
 from node.systems import load_machines
+from node.tcp.child import enter_control_groups
 from node.tcp.process import MESSAGE_BYTES_MAX, run_node
 from node.tcp.sync_filter import suspend_syncs
 
@@ -151,6 +152,8 @@ class Launcher:
             os.dup2(nothing, self._reports_fd)
             if given.get("slow_disk"):
                 _suspend_syncs(control)
+            if given.get("program") is None:  # a minder stays outside its program's groups
+                enter_control_groups(given.get("control_groups", ()))
             code = (run_node if given.get("program") is None else run_program)(given, control)
         except BaseException:  # noqa: BLE001 - the last place before the process ends
             sys.stderr.write(f"{given.get('name')}: {traceback.format_exc()}")

@@ -80,11 +80,12 @@ class Simulator:
 
     def adapted(self, plan: Plan) -> Plan:
         """Return any plan of state machines, unchanged; see `Backend`."""
-        blocks = any(fault.kind == "block" for fault in plan.faults)
+        kinds = {fault.kind for fault in plan.faults}
         for field, is_used, problem in (
             ("traffic", plan.traffic, "needs real packets, which virtual time does not have"),
             ("system", plan.programs, f"{plan.system} is a system of programs, which run on real processes"),
-            ("faults", blocks, "virtual time has no packets that a block could drop"),
+            ("faults", "block" in kinds, "virtual time has no packets that a block could drop"),
+            ("faults", "throttle" in kinds, "nodes in virtual time take no processor time and no memory"),
         ):
             if is_used:
                 raise InputError(plan.experiment, None, field, f"{problem}: use --on local")

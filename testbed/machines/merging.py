@@ -59,6 +59,9 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
         processes=tuple(
             replace(each, machine=name) for name, part in known.items() for each in part.processes
         ),
+        throttles=tuple(
+            replace(each, machine=name) for name, part in known.items() for each in part.throttles
+        ),
         captures=tuple(replace(each, machine=name) for name, part in known.items() for each in part.captures),
         probes=tuple(replace(each, machine=name) for name, part in known.items() for each in part.probes),
         counters=tuple(replace(each, machine=name) for name, part in known.items() for each in part.counters),

@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from experiments.planned.plan import Plan
 from experiments.records.observations import When
@@ -28,6 +29,8 @@ from testbed.runner.disks.slow_disks import SlowDisks, slow_disks
 from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
+from testbed.runner.throttles import Throttles, throttled
+from testbed.sandbox.outside import RUN_VARIABLE
 from testbed.traffic import TrafficGenerators
 
 READY_S = 30.0
@@ -73,6 +76,11 @@ async def build(
     stack.push_async_callback(traffic.finish, at_once=True)
     here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns, assignment.system_folder)
+    throttles = Throttles(
+        {name: specs[name]["host"] for name in throttled(plan) & specs.keys()},
+        os.environ[RUN_VARIABLE],
+        lambda ended: record.note(throttles=(*record.content.throttles, ended)),
+    )
     context = RunContext(
         here,
         assignment,
@@ -90,8 +98,12 @@ async def build(
         OwnDisks(specs, own_disks(plan)),
         slow,
         Clocks(),
+        throttles,
     )
     context.disks.make()
+    throttles.make()
+    for name, spec in specs.items():
+        spec["control_groups"] = throttles.entries(name)
     await termination.or_done(_start_all(context))
     return context
 
@@ -122,7 +134,11 @@ async def probe(context: RunContext, when: When) -> None:
 
 
 def _on_exit(context: RunContext, node: NodeProcess) -> None:
-    if node.exit is not None and not node.exit.expected:
+    assert node.exit is not None
+    if context.throttles.starved(node.name):
+        node.exit = replace(node.exit, expected=True, starved=True)
+        context.record.tell("starved", process=node.name, time_ns=node.exit.time_ns)
+    if not node.exit.expected:
         context.record.problem(
             f"{node.name} ended unexpectedly ({node.how_it_ended}): see logs/{node.host}.jsonl"
         )

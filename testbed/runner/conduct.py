@@ -181,6 +181,7 @@ def _delivered_per_client(context: RunContext) -> float:
 async def collect(context: RunContext) -> None:
     """End everything in order and record the results. If parts died, the rest is still collected."""
     context.measure_processors()
+    context.throttles.end()
     for problem in await context.processes.finish():
         context.record.problem(problem)
     context.note_processes()

@@ -13,6 +13,7 @@ from experiments.model import Experiment
 from experiments.planned.changes import LinkChange, LinkState, ProcessAction
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change, apply_concurrently
+from testbed.faults.change_text import differing_text
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.links.emulator import Applied
 from testbed.runner.run_context import RunContext
@@ -108,7 +109,8 @@ class FaultInjector:
         for (name, direction), change in links.items():
             parameters = getattr(configured[name], direction)
             if change.state is not LinkState.UP or change.parameters != parameters:
-                found[f"{name} {direction}"] = _as_text(change, parameters)
+                text = differing_text(change.parameters, parameters)
+                found[f"{name} {direction}"] = text if change.state is LinkState.UP else str(change.state)
         return {"links": found, "stopped": [name for name, is_so in stopped.items() if is_so]}
 
     def _now_us(self) -> int:
@@ -138,36 +140,3 @@ class FaultInjector:
             self._done += [change for _, change in together]
             found += await apply_concurrently(together, self._zero_ns + at_us * 1000, self._apply)
         return found
-
-
-def _ms(us: int) -> str:
-    return f"{us / 1000:g} ms"
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:g}%"
-
-
-_SHOWN: Mapping[str, tuple[str, Callable[[Any], str]]] = {
-    "delay_us": ("delay", _ms),
-    "jitter_us": ("jitter", _ms),
-    "loss": ("loss", _percent),
-    "loss_burst_packets": ("bursts of", lambda packets: f"{packets or 1}"),
-    "rate_bits_per_s": ("rate", lambda rate: f"{(rate or 0) / 1e6:g} Mbit/s"),
-    "jitter_correlation": ("jitter correlation", _percent),
-    "duplicate": ("duplicate", _percent),
-    "corrupt": ("corrupt", _percent),
-}
-"""Fields of link parameters, with their name and form in the prompt's status."""
-
-
-def _as_text(change: LinkChange, configured: Any) -> str:
-    """Return a link direction's state, as `down`, or the parameters that differ: `delay 80 ms, loss 1%`."""
-    if change.state is not LinkState.UP:
-        return str(change.state)
-    differing = [
-        f"{name} {text(getattr(change.parameters, field))}"
-        for field, (name, text) in _SHOWN.items()
-        if getattr(change.parameters, field) != getattr(configured, field)
-    ]
-    return ", ".join(differing) or "changed"

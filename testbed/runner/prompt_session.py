@@ -11,8 +11,10 @@ from typing import Any
 
 from experiments.declared import Trait
 from experiments.planned.changes import LinkChange
+from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, target
+from testbed.faults.change_text import change_values
 from testbed.runner.fault_injector import FaultInjector
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.run_context import RunContext
@@ -92,15 +94,20 @@ class PromptSession:
 async def _answer(
     context: RunContext, faults: FaultInjector, rates: DeliveryRates, zero_ns: int, request: Message
 ) -> Message:
+    plan = context.record.content.plan
     try:
         match request["do"]:
             case "fault":
                 applied = await faults.ask(request["fault"])
-                return {"did": "fault", "name": faults.names[-1], "changes": _as_messages(applied, zero_ns)}
+                return {
+                    "did": "fault",
+                    "name": faults.names[-1],
+                    "changes": _as_messages(applied, zero_ns, plan),
+                }
             case "faults":
                 return {"did": "faults", "names": faults.names, "faults": faults.in_the_file}
             case "news":
-                happened = _as_messages(faults.happened[request["changes"] :], zero_ns)
+                happened = _as_messages(faults.happened[request["changes"] :], zero_ns, plan)
                 problems = list(context.record.content.problems[request["problems"] :])
                 return {"did": "news", "changes": happened, "problems": problems}
             case "status":
@@ -110,11 +117,12 @@ async def _answer(
     return {"did": "refused", "text": f"the runner does not know the request {request['do']}"}
 
 
-def _as_messages(applied: Sequence[AppliedChange], zero_ns: int) -> list[Message]:
+def _as_messages(applied: Sequence[AppliedChange], zero_ns: int, plan: Plan) -> list[Message]:
     return [
         {
             "what": target(each.change),
             "became": str(each.change.state if isinstance(each.change, LinkChange) else each.change.action),
+            "values": change_values(each.change, plan),
             "at_s": (each.requested_ns - zero_ns) / 1e9,
             "took_ms": None if each.applied_ns is None else (each.applied_ns - each.requested_ns) / 1e6,
             "error": each.error,

@@ -20,6 +20,7 @@ from experiments.files.whole_files import write_whole
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, record_text, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.faults.application import AppliedChange
+from testbed.faults.change_text import change_values
 from testbed.sandbox.channel import SILENCE_S
 
 RESERVE_BYTES = 4 << 20
@@ -71,7 +72,7 @@ class RunRecordWriter:
     def change(self, applied: AppliedChange) -> None:
         """Record a change that was applied, or failed, and notify the CLI."""
         self.note(changes=(*self.content.changes, applied.record))
-        self.tell("change", **applied.as_message())
+        self.tell("change", **applied.as_message(), values=change_values(applied.change, self.content.plan))
         if applied.problem is not None:
             self.problem(applied.problem)
 

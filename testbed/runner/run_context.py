@@ -25,6 +25,7 @@ from testbed.runner.disks.own_disks import OwnDisks
 from testbed.runner.disks.slow_disks import SlowDisks
 from testbed.runner.processor_use import used_s
 from testbed.runner.record import RunRecordWriter
+from testbed.runner.throttles import Throttles
 from testbed.traffic import TrafficGenerators
 
 
@@ -113,6 +114,7 @@ class RunContext:
     disks: OwnDisks
     slow_disks: SlowDisks
     clocks: Clocks
+    throttles: Throttles
 
     def having(self, trait: str) -> list[NodeProcess]:
         """Return the running node processes whose role has a trait."""

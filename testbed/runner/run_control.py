@@ -29,9 +29,11 @@ from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources
 from testbed.runner.record import RUNNER_LOG, record_crash
+from testbed.runner.throttles import throttled
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import SandboxChannel
+from testbed.sandbox.control_groups import why_no_groups
 from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 from testbed.traffic import check_generator, generator_versions
 
@@ -80,6 +82,8 @@ def check_machine(out: Path, plan: Plan) -> None:
     check_generator(plan)
     congestion_control.check(plan)
     check_disk(out, plan)
+    if throttled(plan) and (problem := why_no_groups()) is not None:
+        raise MachineError(f"processes cannot be throttled here: {problem}")
 
 
 def check_disk(out: Path, plan: Plan) -> None:
@@ -111,7 +115,13 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
     failed: dict[str, Any] = {}
     with (
         (run.logs / RUNNER_LOG).open("w+") as errors,
-        Sandbox(command, token=run.name, errors=errors, stdin=stdin) as sandbox,
+        Sandbox(
+            command,
+            token=run.name,
+            errors=errors,
+            stdin=stdin,
+            control_groups=bool(throttled(run.read_run().plan)),
+        ) as sandbox,
         interruptible(sandbox.channel.post) as user,
     ):
         sandbox.channel.expect_life()

@@ -232,6 +232,8 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
                 raise TestbedError(f"a program's clock is prepared at its start: name {name} in `faults:`")
             spec["clock"] = asdict(clock)
             processes.set_clock(name, clock)
+        case ProcessAction.THROTTLE | ProcessAction.UNTHROTTLE:
+            context.throttles.change(change)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

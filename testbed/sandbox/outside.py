@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import IO
 
 from experiments.child_python import absolute_entries
+from testbed.errors import MachineError
 from testbed.sandbox.channel import SandboxChannel
 from testbed.sandbox.commands import init_command, sandbox_command
+from testbed.sandbox.control_groups import Keeper
 from testbed.sandbox.requirements import (
     SANDBOX_TOOLS,
     check_tools,
@@ -37,7 +39,8 @@ class Sandbox:
     """A new sandbox that runs `command`. `channel` is this side's end of the control channel.
 
     `stdin` and `stdout` are as for subprocess (stdin is empty by default); `errors` is the file for the
-    standard error of all processes inside, a temporary one by default.
+    standard error of all processes inside, a temporary one by default. control_groups: whether processes
+    inside have control groups, which are removed afterwards.
     """
 
     def __init__(
@@ -49,8 +52,9 @@ class Sandbox:
         stdin: int | IO[str] = subprocess.DEVNULL,
         stdout: int | IO[str] | None = None,
         errors: IO[str] | None = None,
+        control_groups: bool = False,
     ) -> None:
-        self._command = list(command)
+        self._command, self._token = list(command), token
         self._environment = {**os.environ, **(environment or {}), RUN_VARIABLE: token}
         self._environment["PATH"] = search_path(self._environment)
         self._environment["PYTHONPATH"] = os.pathsep.join(
@@ -59,6 +63,7 @@ class Sandbox:
         self._stdin = stdin
         self._stdout = stdout
         self._errors = errors
+        self._control_groups = control_groups
         self._resources = contextlib.ExitStack()
         self.channel: SandboxChannel
         self.process: subprocess.Popen[str]
@@ -71,6 +76,8 @@ class Sandbox:
         with contextlib.ExitStack() as stack:
             errors = self._errors or stack.enter_context(tempfile.TemporaryFile("w+"))
             offset = errors.tell()
+            if self._control_groups and (problem := stack.enter_context(Keeper(self._token)).problem):
+                raise MachineError(f"no control groups: {problem}")
             self._start(stack, errors)
             if self.channel.receive(ENTER_TIMEOUT_S) != {"did": "entered"}:
                 self.kill()

@@ -17,7 +17,7 @@ SHAPE_FIELDS = (
     "corrupt", "rate", "queue", "reorder", "mtu",
 )  # fmt: skip
 FLAGS = {"true": True, "false": False}
-CLOCK_FIELDS = ("offset", "drift", "for")
+PROCESS_FIELDS = {"clock": ("offset", "drift", "for"), "throttle": ("cpu", "memory", "for")}
 PROCESS_COMMANDS: Mapping[str, tuple[str, str]] = {
     "kill": ("kill a process (SIGKILL), such as r2/proxy-0", "killed"),
     "stop": ("stop a process (SIGSTOP)", "stopped"),
@@ -64,6 +64,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "clock PROCESS [offset TIME] [drift PPM] [for TIME]",
         "make a process's clock wrong: a step such as -3s, a drift such as 200ppm",
     ),
+    "throttle": (
+        "throttle PROCESS [cpu SHARE] [memory SIZE] [for TIME]",
+        "leave a process little processor time, such as 20%, or memory, such as 100MB",
+    ),
     **{word: (f"{word} PROCESS…", meaning) for word, (meaning, _) in PROCESS_COMMANDS.items()},
 }
 """The usage and the meaning of every fault command."""
@@ -76,6 +80,8 @@ DONE = {
     "unslow-disk": "with its disk at full speed",
     "clock": "with a wrong clock",
     "unclock": "with this error of its clock over",
+    "throttle": "with limits",
+    "unthrottle": "with these limits lifted",
 }
 ENDED_MAX = 12
 
@@ -104,8 +110,8 @@ def fault_documents(
         if not names:
             raise _unusable(word, "needs a process")
         return [{word: processes.get(name, name)} for name in names]
-    if word == "clock":
-        return [_clock(word, iter(given.split()), processes)]
+    if word in PROCESS_FIELDS:
+        return [_process_fault(word, iter(given.split()), processes)]
     return [_LINK_WORDS[word](word, iter(given.replace("|", " | ").split()), links)]
 
 
@@ -120,11 +126,11 @@ def _one_value(word: str, words: Iterator[str], links: Collection[str]) -> Docum
     return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
 
 
-def _clock(word: str, words: Iterator[str], processes: Mapping[str, str]) -> Document:
+def _process_fault(word: str, words: Iterator[str], processes: Mapping[str, str]) -> Document:
     name = _next(word, words, "the process")
     found: Document = {word: processes.get(name, name)}
     for each in words:
-        if each not in CLOCK_FIELDS:
+        if each not in PROCESS_FIELDS[word]:
             raise _unusable(word, f"does not know {each}")
         _add(word, found, each, _next(word, words, f"the value of {each}"))
     return found
@@ -224,10 +230,10 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
     names: the known "regions", "links", "processes" and "faults".
     """
-    if word in PROCESS_COMMANDS or (word == "clock" and not before):
+    if word in PROCESS_COMMANDS or (word in PROCESS_FIELDS and not before):
         return list(names["processes"])
-    if word == "clock":
-        return [each for each in CLOCK_FIELDS if each not in before]
+    if word in PROCESS_FIELDS:
+        return [each for each in PROCESS_FIELDS[word] if each not in before]
     if word == "restore":
         return [*names["regions"], *((*names["links"], *names["faults"]) if not before else ())]
     targets = 1 if word == "isolate" or (before and before[0] in names["links"]) else 2
@@ -259,7 +265,8 @@ def fault_lines(answer: Mapping[str, Any]) -> list[str]:
     for change in changes:
         kind, _, rest = change["what"].partition(" ")
         name, _, direction = rest.partition(" ")
-        became = change["error"] or DONE.get(change["became"], change["became"])
+        values = f" ({change['values']})" if change.get("values") else ""
+        became = change["error"] or DONE.get(change["became"], change["became"]) + values
         lines.setdefault((f"{kind} {name}", became, change["error"]), []).append(direction)
     if not lines:
         return [f"{answer['name']}: nothing changes now"]

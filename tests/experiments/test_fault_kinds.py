@@ -16,6 +16,7 @@ UNKNOWN = {
     "separate": "separate: r9/proxy-0, from: [r9/proxy-1]",
     "block": "block: r9/proxy-0, from: [r0/proxy-0]",
     "clock": "clock: r9/proxy-0, offset: 3s",
+    "throttle": "throttle: r9/proxy-0, cpu: 20%",
     "slow-disk": "slow-disk: r9/proxy-0, sync: 5ms",
 }
 """A fault of each kind on a region that four-regions lacks; other kinds name a process alone."""

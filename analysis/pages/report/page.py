@@ -80,6 +80,7 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
             "fidelity": fidelity_table(record),
             "clocks": clocks.clocks_table(record),
             "faults": tables.faults_table(record),
+            "throttles": tables.throttles_table(record),
             "chains": tables.chains_table(record),
             "processes": tables.processes_table(record),
             "captures": tables.captures_table(record),

@@ -15,7 +15,8 @@ from analysis.capture.pcap.files.compressed import capture_name
 from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.records.observations import ProcessRecord, RoundTripProbe
+from experiments.records.observations import ProcessRecord, RoundTripProbe, ThrottleRecord
+from topologies.quantities import FRACTION, SIZE, Quantity
 
 PROCESSES_SHOWN = 500
 ROWS_MAX = 400  # of streams and clients, the most affected first; there may be thousands
@@ -172,6 +173,28 @@ def faults_table(record: AnalysedRun) -> PageTable:
     return table("faults", _FAULTS, record.summary.get("faults") or ())
 
 
+def throttles_table(record: AnalysedRun) -> PageTable:
+    """Return what processes used while a fault left them little processor time or memory."""
+    zero_ns = record.run.times.zero_ns or 0
+
+    def limit(unit: Quantity) -> Callable[[float | None], str]:
+        return lambda value: "" if value is None else unit.format(value)
+
+    def used(each: ThrottleRecord) -> float:
+        return each.processor_s * 1e9 / max(1, each.to_ns - each.from_ns)
+
+    columns = (
+        label("Process", "process"),
+        quantity("From", lambda each: (each.from_ns - zero_ns) / 1e9, precise_seconds),
+        quantity("To", lambda each: (each.to_ns - zero_ns) / 1e9, precise_seconds),
+        quantity("Processor, at most", "processor", limit(FRACTION), needed=lambda each: each.processor),
+        quantity("Processor, used", used, lambda share: f"{share:.1%}", "of one, by its control group"),
+        quantity("Memory, at most", "memory_bytes", limit(SIZE), needed=lambda each: each.memory_bytes),
+        quantity("Killed", "killed", str, "for lack of memory", needed=lambda each: each.killed),
+    )
+    return table("throttles", columns, record.run.throttles)
+
+
 _CHAINS = (
     label("Region", "region"),
     quantity("Configuration", "number", str),
@@ -190,6 +213,8 @@ def _exit_cell(process: ProcessRecord) -> TableCell:
     end = process.exit
     if end is None:
         return text_cell("no exit was seen", "bad")
+    if end.starved:
+        return text_cell("killed: it needed more memory than its limit")
     how = f"signal {end.signal}" if end.signal is not None else f"code {end.code}"
     return text_cell(how, "") if end.expected else text_cell(f"{how}, unexpected", "bad")
 

@@ -37,6 +37,7 @@ from testbed import congestion_control
 from testbed.campaign.backend_selection import open_backend
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
+from testbed.faults.change_text import change_values
 from testbed.links.abilities import with_links_that_can
 from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
@@ -306,7 +307,7 @@ def _timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
                 (fault.at_us, number + 1, fault.name, f"{fault.kind} {fault.target}: changes nothing")
             )
     for number, ((at_us, name), group) in enumerate(changes.items()):
-        rows.append((at_us, number + 1, name, _changes_text(group)))
+        rows.append((at_us, number + 1, name, _changes_text(group, plan)))
     rows += [(each.at_us, 3, each.name, _traffic_text(each)) for each in plan.traffic]
     drain = f"then at most {DURATION.format(plan.drain_us)} until every client has everything"
     rows.append((plan.duration_us, len(rows), "drivers stop", drain))
@@ -354,15 +355,15 @@ def _trigger_text(when: Trigger | None) -> str:
     return f", when {when.process} has then sent {when.sends}{times}"
 
 
-def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
+def _changes_text(changes: Sequence[LinkChange | ProcessChange], plan: Plan) -> str:
     """Return `r2-r3 blackhole`, with the direction if it is only one."""
     ways: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     parts = []
     for change in changes:
         if isinstance(change, ProcessChange):
             peers = f" {' '.join(change.peers)}" if change.peers else ""
-            by = f", each sync by {DURATION.format(change.slower_us)}" if change.slower_us else ""
-            parts.append(f"{change.process} {change.action}{peers}{by}{_trigger_text(change.when)}")
+            values = f" {text}" if (text := change_values(change, plan)) else ""
+            parts.append(f"{change.process} {change.action}{peers}{values}{_trigger_text(change.when)}")
         else:
             up = change.state is LinkState.UP
             what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)

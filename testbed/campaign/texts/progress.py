@@ -55,6 +55,9 @@ class RunSituation:
                 self.now_ns = message.get("now_ns")
             case "problem":
                 return f"problem: {message['text']}"
+            case "starved" if self.zero_ns is not None:
+                at_s = (message["time_ns"] - self.zero_ns) / 1e9
+                return f"{at_s:6.1f} s  {message['process']} was killed: it needed more memory than its limit"
             case "change":
                 return self._change(message)
             case "watching":
@@ -95,12 +98,13 @@ class RunSituation:
         """Return the line of a change; both directions of a link that change at once share one line."""
         what = message.get("link") or message.get("process")
         became = message.get("state") or message.get("action")
-        key = (message["fault"], what, became, message["requested_ns"])
+        values = f" {message['values']}" if message.get("values") else ""
+        key = (message["fault"], what, became, values, message["requested_ns"])
         if key in self._seen or self.zero_ns is None:
             return None
         self._seen.add(key)
         at_s = (message["requested_ns"] - self.zero_ns) / 1e9
-        return f"{at_s:6.1f} s  {message['fault']}: {what} {became}"
+        return f"{at_s:6.1f} s  {message['fault']}: {what} {became}{values}"
 
 
 class Follower(AbstractContextManager["Follower"]):

@@ -24,6 +24,7 @@ from testbed.machines.agent import files
 from testbed.machines.agent.attachment import Attachment, RetainedMessages
 from testbed.machines.agent.messages import PASSING
 from testbed.runner.record import RUNNER_LOG, record_crash
+from testbed.runner.throttles import throttled
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel, make_tunnels
 from topologies.errors import InputError
@@ -76,7 +77,10 @@ class Supervisor:
         command = python_command("testbed.runner", str(self._run.path))
         try:
             errors = stack.enter_context((self._run.path / RUNNER_LOG).open("a+"))
-            sandbox = stack.enter_context(Sandbox(command, token=self._run.name, errors=errors))
+            groups = bool(throttled(self._run.read_run().plan))
+            sandbox = stack.enter_context(
+                Sandbox(command, token=self._run.name, errors=errors, control_groups=groups)
+            )
             make_tunnels(self._tunnels, sandbox.process.pid)
         except (TestbedError, OSError) as error:
             kind = "machine" if isinstance(error, (MachineError, OSError)) else "testbed"

@@ -78,7 +78,7 @@ def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apar
     asyncio.run(bench.faults.ask({"set": ["r0", "r1"], "delay": "80ms"}))
     assert bench.applied == [("own", "blackhole")] * 2 + [("own", "up")] * 2 + [("set-1", "up")] * 2
     assert [each.change.fault for each in bench.faults.happened] == ["own"] * 4
-    assert bench.faults.now()["links"]["r0-r1 forward"] == "delay 80 ms"
+    assert bench.faults.now()["links"]["r0-r1 forward"] == "delay 80ms"
 
 
 def test_a_timed_fault_ends_at_its_time(tmp_path: Path):

@@ -40,6 +40,7 @@ SAID = {
         "drift": "200ppm",
         "for": "5s",
     },
+    "throttle r2-proxy-0 cpu 20% memory 100MB": {"throttle": "r2/proxy-0", "cpu": "20%", "memory": "100MB"},
     "restart r2-proxy-0": {"restart": "r2/proxy-0"},
 }
 

@@ -34,6 +34,13 @@ def mount_all() -> None:
         subprocess.run(["mount", "-t", kind, kind, where], check=True)
 
 
+def enable_controllers() -> None:
+    """Hand on the controllers of version 2 of control groups, as systemd does."""
+    groups = Path("/sys/fs/cgroup")
+    subprocess.run(["mount", "-t", "cgroup2", "cgroup2", str(groups)], check=True)
+    (groups / "cgroup.subtree_control").write_text("+cpu +memory")
+
+
 def load_modules() -> None:
     """Load MODULES and what they depend on."""
     tree = MODULES_OF_UML / platform.release()
@@ -75,6 +82,7 @@ def main(order: str, *_: str) -> None:
     directory, command = json.loads(base64.urlsafe_b64decode(order))
     try:
         mount_all()
+        enable_controllers()
         load_modules()
         code = run(directory, command)
         os.write(1, f"{EXIT_LINE}{code}\n".encode())

@@ -27,16 +27,7 @@ from experiments.planned.plan import FaultPlan, Plan
 from topologies.link_parameters import LinkParameters
 
 NAME_ROWS = 3
-_PROCESS_ENDS = {
-    ProcessAction.CONTINUE,
-    ProcessAction.RESTART,
-    ProcessAction.REPLACE,
-    ProcessAction.REJOIN,
-    ProcessAction.UNBLOCK,
-    ProcessAction.UNFILL,
-    ProcessAction.UNSLOW_DISK,
-    ProcessAction.UNCLOCK,
-}
+_PROCESS_ENDS = {ProcessAction.CONTINUE, ProcessAction.RESTART, ProcessAction.REPLACE}
 _APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # these affect packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
 """Actions that do not count as disturbances: clients that join or leave, and protocol messages."""
@@ -184,7 +175,7 @@ def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
 def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -> bool:
     """Return whether the subject is not in its normal state after a change."""
     if isinstance(change, ProcessChange):
-        return change.action not in _PROCESS_ENDS
+        return change.action not in _PROCESS_ENDS and not change.action.ends_another
     return change.state is not LinkState.UP or change.parameters != usual[change.link, change.direction]
 
 
