@@ -21,7 +21,7 @@ from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, pr
 
 Kind = Literal[
     "cut", "one-way-cut", "flap", "delay", "loss", "duplicate", "corrupt", "crash", "pause", "clock",
-    "power", "power-and-disks",
+    "throttle", "power", "power-and-disks",
 ]  # fmt: skip
 
 SHARES: tuple[Kind, ...] = ("loss", "duplicate", "corrupt")
@@ -82,9 +82,9 @@ class Nemesis(StrictModel):
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
     """cut, one-way-cut, flap (cut repeatedly), delay, loss, duplicate and corrupt of links; crash (SIGKILL,
-    restarted later), pause (SIGSTOP) and clock (set forward or back for a time) of processes; power (a whole
-    region falls silent, its processes are killed, and all are restarted later) and power-and-disks (on empty
-    disks) of regions."""
+    restarted later), pause (SIGSTOP), clock (set forward or back) and throttle (little processor time) of
+    processes; power (a whole region falls silent, its processes are killed, and all are restarted later) and
+    power-and-disks (on empty disks) of regions."""
     vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
     """Settings that are also drawn: values of parameters, roles and workload by dotted path, such as
     {parameters.durable: [false, true]}. Every run has one value of each."""
@@ -112,6 +112,14 @@ class Nemesis(StrictModel):
 
     offset_us: DurationUs = Field(3_000_000, ge=STEP_US, le=OFFSET_US_MAX)
     """The largest step of a clock, forward or back."""
+
+    processor: Fraction = Field(0.1, alias="cpu", ge=0.01, le=0.5)
+    """The smallest share of a processor for a throttled process; the largest is 50%."""
+
+    @property
+    def processor_per_mille(self) -> tuple[int, int]:
+        """The smallest and the largest share of a processor for a throttled process, in thousandths."""
+        return round(self.processor * 1_000), 500
 
     def time_problem(self, duration_us: int) -> str | None:
         """Return why a run of this duration has no time for any disturbance, or None."""

@@ -42,7 +42,7 @@ from experiments.hunting.case import (
 from experiments.hunting.targets import HuntTargets, hunt_targets
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
-from experiments.nemesis import Nemesis
+from experiments.nemesis import SHARES, Nemesis
 from experiments.planned.nemesis_schedule import overlap
 from topologies.errors import InputError
 from topologies.routes import Hop, connected, joined, reached_from
@@ -53,7 +53,16 @@ LATE: tuple[Kind, ...] = ("slow-disk", "clock")
 """Disturbances whose effect ends later: with the last slow sync, or when a clock that was set back shows its
 latest time again.
 """
-TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", "clock", *COMING_AND_GOING, *ON_REGIONS)
+TAKING: tuple[Kind, ...] = (
+    "crash",
+    "die",
+    "pause",
+    "fill",
+    "clock",
+    "throttle",
+    *COMING_AND_GOING,
+    *ON_REGIONS,
+)
 """Disturbances that exclude any other on the same process."""
 Span = tuple[int, int]
 
@@ -67,7 +76,7 @@ def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTar
             return f"{each.kind} is not within the time for disturbances"
         if each.for_us > ground.longest_us:
             return f"{each.kind} lasts too long"
-        if each.kind in {"cut", "flap", "delay", "loss", "sever"} and ground.link(each.target) is None:
+        if each.kind in {"cut", "flap", "delay", *SHARES, "sever"} and ground.link(each.target) is None:
             return f"{each.kind} names an unknown link"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
             return "delay is less than the link's jitter"

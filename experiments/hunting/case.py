@@ -20,6 +20,8 @@ Kind = Literal[
     "flap",
     "delay",
     "loss",
+    "duplicate",
+    "corrupt",
     "sever",
     "crash",
     "die",
@@ -32,13 +34,17 @@ Kind = Literal[
     "fill",
     "slow-disk",
     "clock",
+    "throttle",
     "power",
     "power-and-disks",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss", "sever")
+ON_LINKS: tuple[Kind, ...] = (
+    "cut", "isolate", "partition", "flap", "delay", "loss", "duplicate", "corrupt", "sever"
+)  # fmt: skip
 ON_PROCESSES: tuple[Kind, ...] = (
-    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk", "clock"
+    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk", "clock",
+    "throttle",
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
@@ -46,6 +52,8 @@ COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")
 """Cut, killed or departed, and never back."""
 ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")
+IF_ASKED: tuple[Kind, ...] = ("duplicate", "corrupt", "clock", "throttle")
+"""Disturbances that are drawn only if `nemesis.kinds` has them."""
 AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """Disturbances without a duration."""
 FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
@@ -53,6 +61,8 @@ FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "pow
 FAULTS: Mapping[Kind, str] = {
     "delay": "set",
     "loss": "set",
+    "duplicate": "set",
+    "corrupt": "set",
     "sever": "cut",
     "crash": "kill",
     "die": "kill",
@@ -87,11 +97,11 @@ class HuntDisturbance:
     target: two regions of a link, and its name if others join them too; a region (its links or all its
     processes); the regions of one side of a partition; or processes. others: the other side, or the processes
     from which a process is separated.
-    amount: for a delay microseconds; for a loss parts per thousand; for a flap the time down and the time up
-    in microseconds; for a slow disk the time added to a sync in microseconds; for a clock how far it is set
-    forward or backward (direction), in microseconds. after: the trigger, for links
-    and for a process that is killed, stopped, asked to leave, disconnected or separated: the disturbance
-    begins then, at about `at_us`, and ends at its time.
+    amount: for a delay microseconds; for a share of packets or of a processor parts per thousand; for a flap
+    the time down and the time up in microseconds; for a slow disk the time added to a sync in microseconds;
+    for a clock how far it is set forward or backward (direction), in microseconds. after: the trigger, for
+    links and for a process that is killed, stopped, asked to leave, disconnected or separated: the
+    disturbance begins then, at about `at_us`, and ends at its time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

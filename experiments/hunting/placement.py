@@ -22,7 +22,7 @@ from experiments.hunting.case import (
     Kind,
 )
 from experiments.hunting.targets import HuntTargets
-from experiments.nemesis import STEP_US, whole_ms
+from experiments.nemesis import SHARES, STEP_US, whole_ms
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -196,7 +196,8 @@ def _on_processes(
     if kind == "clock":
         set_us = rng.randint(1, max(1, ground.nemesis.offset_us // STEP_US)) * STEP_US
         return HuntDisturbance(kind, at_us, for_us, chosen, (), rng.choice(NARROW), set_us)
-    return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
+    amount = rng.randint(*ground.nemesis.processor_per_mille) if kind == "throttle" else 0
+    return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen, amount=amount)
 
 
 def _group_near(rng: Random, ground: HuntTargets, kind: Kind, where: DisturbancePlace) -> list[str] | None:
@@ -251,7 +252,7 @@ def _on_links(
     amount = 0
     if kind == "delay":
         amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
-    elif kind == "loss":
+    elif kind in SHARES:
         amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
     return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, link, (), _direction(rng), amount)
 

@@ -13,6 +13,7 @@ from experiments.declared import Declared, Trait, known_system, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
     FAULTS,
+    IF_ASKED,
     ON_DISKS,
     ON_LINKS,
     ON_PROCESSES,
@@ -140,11 +141,10 @@ class HuntTargets:
                 if kind not in {"partition", "sever"} or len(self.topology.regions) > 2
             ]
         if any(self.groups.values()):
-            found += [
-                kind for kind in ON_PROCESSES if self.of_kind(kind) and (kind != "clock" or kind in asked)
-            ]
+            found += [kind for kind in ON_PROCESSES if self.of_kind(kind)]
         replicated = bool(self.declared.having(Trait.REPLICATED))
         found += [kind for kind in ON_REGIONS if replicated or kind in asked]
+        found = [kind for kind in found if kind not in IF_ASKED or kind in asked]
         if self.declared.contract.audience == "content":
             found = [kind for kind in found if kind not in {"isolate", "partition"}]
         contract = self.declared.contract

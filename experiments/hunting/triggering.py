@@ -10,7 +10,7 @@ from typing import Any
 from experiments.hunting.case import ON_LINKS, DisturbanceTrigger, HuntCase, HuntDisturbance
 
 OF_PROCESSES = ("crash", "die", "pause", "leave", "reset", "separate")
-OF_LINKS = ("cut", "isolate", "partition", "delay", "loss", "sever")
+OF_LINKS = tuple(kind for kind in ON_LINKS if kind != "flap")
 NEAR_US = 50_000
 """A message triggers a disturbance if it was sent at most this long before."""
 

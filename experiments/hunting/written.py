@@ -143,19 +143,20 @@ def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence
         case "delay":
             delay = ms_text(each.amount)
             yield {**over, "set": _link(each.target), "direction": each.direction, "delay": delay}
-        case "loss":
-            loss = f"{each.amount / 10:g}%"
-            yield {**over, "set": _link(each.target), "direction": each.direction, "loss": loss}
+        case "loss" | "duplicate" | "corrupt":
+            share = f"{each.amount / 10:g}%"
+            yield {**over, "set": _link(each.target), "direction": each.direction, each.kind: share}
         case "separate":
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
         case "clock":
             offset = f"{'-' if each.direction == 'backward' else ''}{ms_text(each.amount)}"
             for process, one in _each(each, name):
                 yield {**over, "name": one, "clock": process, "offset": offset}
-        case "reset" | "join" | "depart" | "die" | "fill" | "slow-disk":
-            sync = {"sync": ms_text(each.amount)} if each.kind == "slow-disk" else {}
+        case "reset" | "join" | "depart" | "die" | "fill" | "slow-disk" | "throttle":
+            how = {"slow-disk": {"sync": ms_text(each.amount)}, "throttle": {"cpu": f"{each.amount / 10:g}%"}}
             for process, one in _each(each, name):
-                yield {**over, "name": one, FAULTS.get(each.kind, each.kind): process, **sync}
+                kind = FAULTS.get(each.kind, each.kind)
+                yield {**over, "name": one, kind: process, **how.get(each.kind, {})}
         case _:
             yield from _of_processes(each, name, of_region)
 

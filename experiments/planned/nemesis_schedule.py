@@ -200,6 +200,11 @@ class _Schedule:
                 if kind == "clock":
                     yield given
                     return
+                if kind == "throttle":
+                    share = f"{self._rng.randint(*self._nemesis.processor_per_mille) / 10:g}%"
+                    length = _text(end_us - begin_us)
+                    yield {"name": name, "at": begin_us, "for": length, "throttle": process, "cpu": share}
+                    return
                 first, then = ("kill", "restart") if kind == "crash" else ("stop", "continue")
                 yield {"name": name, "at": begin_us, first: process}
                 yield {"name": f"{name}-end", "at": end_us, then: process}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.faults.environment import ClockFault
+from experiments.faults.environment import ClockFault, Throttle
 from experiments.faults.fault import ExperimentFault, LastingFault
 from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
@@ -90,6 +90,16 @@ def test_clocks_are_set_forward_and_back_and_no_later_right_than_the_quiet_time(
         assert 0 < abs(fault.offset_us) <= 2_000_000
         over_us = fault.at_us + fault.for_us + abs(fault.offset_us)
         assert over_us <= experiment.duration_us - experiment.nemesis.quiet_us
+
+
+@given(SEEDS)
+def test_processes_are_throttled_for_a_time_to_a_share_within_the_bounds(seed):
+    experiment = load_experiment("nemesis", ["nemesis.kinds=[throttle]", "nemesis.cpu=5%"])
+    for fault in experiment.all_faults(TOPOLOGY, seed):
+        assert isinstance(fault, Throttle)
+        assert fault.for_us is not None
+        assert fault.processor is not None
+        assert 0.05 <= fault.processor <= 0.5
 
 
 @given(SEEDS)

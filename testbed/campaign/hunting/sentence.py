@@ -43,6 +43,8 @@ PAST: Mapping[str, str] = {
     "flap": "the link {link} flapped for {length}",
     "delay": "the link {link} was {amount} slow{way} for {length}",
     "loss": "the link {link} lost packets{way} for {length}",
+    "duplicate": "the link {link} duplicated packets{way} for {length}",
+    "corrupt": "the link {link} damaged packets{way} for {length}",
     "sever": "the link {link} was cut{way} for good",
     "crash": "{target} was killed and restarted {length} later",
     "die": "{target} was killed for good",
@@ -55,6 +57,7 @@ PAST: Mapping[str, str] = {
     "fill": "the disk of {target} was full for {length}",
     "slow-disk": "each sync of {target} took {amount} longer for {length}",
     "clock": "the clock of {target} was set{way} by {amount} for {length}",
+    "throttle": "{target} had little processor time for {length}",
     "power": "region {region} lost power for {length}",
     "power-and-disks": "region {region} lost power and disks for {length}",
 }

@@ -175,6 +175,23 @@ def test_a_clock_is_right_again_within_the_time_for_disturbances_and_only_if_the
     assert (fault.kind, fault.offset_us, fault.for_us) == ("clock", -1_000_000, 1_000_000)
 
 
+def test_shares_of_packets_and_processors_are_drawn_if_the_nemesis_asks() -> None:
+    kinds = {"duplicate", "corrupt", "throttle"}
+    drawing = drawing_of("scribe-nemesis", "nemesis.kinds=[duplicate, corrupt, throttle]")
+    ground = drawing.ground({})
+    assert kinds <= set(ground.kinds)
+    assert not kinds & set(drawing_of("scribe-nemesis").ground({}).kinds)
+    base, found = hunt_base(load_experiment("scribe-nemesis")), {}
+    for case in map(drawing.case, range(60)):
+        for each in (each for each in case.disturbances if each.kind in kinds - found.keys()):
+            topology = drawing.ground(case.settings).topology
+            fault = experiment_of(base, replace(case, disturbances=(each,)), topology).faults[0]
+            share = fault.processor if fault.kind == "throttle" else fault.duplicate or fault.corrupt
+            found[each.kind] = share
+    assert found.keys() == kinds
+    assert all(0 < share <= 0.5 for share in found.values())
+
+
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
