@@ -131,7 +131,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_
 def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path: Path):
     with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
         shell.until(PROMPT)
-        until(shell, lambda: "r0-r1 forward: delay 9 ms" in shell.line("status"))  # the experiment's own
+        until(shell, lambda: "r0-r1 forward: delay 9ms" in shell.line("status"))  # the experiment's own
         until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
         shell.line("cut r0 r1")
         # Soon after a cut TCP sends almost nothing: a late query has to cover the past.

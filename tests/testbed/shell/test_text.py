@@ -48,14 +48,14 @@ def test_the_status_shows_what_is_not_as_configured_and_every_clients_rates():
         "running": 5,
         "ended": ["r0/proxy-0"],
         "stopped": ["r1/proxy-0"],
-        "links": {"r0-r1 forward": "delay 80 ms"},
+        "links": {"r0-r1 forward": "delay 80ms"},
         "rates": {"r0/client-0": {"0": 2000}},
         "free_bytes": 3_000_000_000,
         "problems": [],
     }
     lines = status_lines(status, {"0": "r0", "1": "r1"})
     assert lines[0].startswith("12.0 s since time 0, 5 processes running")
-    assert "link r0-r1 forward: delay 80 ms" in lines
+    assert "link r0-r1 forward: delay 80ms" in lines
     assert "stopped: r1/proxy-0" in lines
     assert "not running: r0/proxy-0" in lines
     assert lines[-1].split() == ["r0/client-0", "2,000", "0"]
