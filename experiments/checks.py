@@ -8,7 +8,7 @@ from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate, Throttle
 from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
-from experiments.faults.links import Restore
+from experiments.faults.links import Restore, SetLink
 from experiments.faults.processes import JoinFault, ProcessFault, Restart
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
@@ -80,6 +80,9 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in fault.problems(topology))
+            if isinstance(fault, SetLink) and fault.of is not None and fault.of not in known:
+                known_ones = suggestion(fault.of, processes[:1000])
+                yield ("faults", number, "of"), f"there is no process {fault.of}{known_ones}"
             if isinstance(fault, Restore) and isinstance(fault.what, str):
                 yield from ((path, text) for text in _restore_problems(fault.what, experiment, topology))
         if isinstance(fault, TriggeredFault) and fault.when is not None:

@@ -118,7 +118,7 @@ def _stalls(record: RunRecord, metadata: RunMetadata) -> list[str]:
 def _late_changes(record: RunRecord) -> list[str]:
     problems = []
     for change, applied in record.changes_applied:
-        what = f"{change.link} {change.direction}" if isinstance(change, LinkChange) else change.process
+        what = f"{change.place} {change.direction}" if isinstance(change, LinkChange) else change.process
         if applied.applied_ns is None:
             problems.append(f"fault {change.fault} could not be applied to {what}")
         elif (late_ns := applied.applied_ns - applied.requested_ns) > LATE_NS:

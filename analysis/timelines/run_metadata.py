@@ -16,7 +16,15 @@ import pyarrow.compute as pc
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.messages.marked import known_reading
-from analysis.timelines.links.periods import LinkDirection, Period, carriers, period_at, read_periods
+from analysis.timelines.links.periods import (
+    LinkDirection,
+    Period,
+    SelectedPackets,
+    carriers,
+    period_at,
+    read_periods,
+    read_selected,
+)
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.recovering.run_faults import RunFault, read_churn, read_faults
 from analysis.timelines.run_window import RunWindow, window_of
@@ -68,6 +76,7 @@ class RunMetadata:
     link_of: Mapping[Hop, LinkDirection] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
+    selected: Mapping[LinkDirection, tuple[SelectedPackets, ...]] = field(default_factory=dict)
     faults: tuple[RunFault, ...] = ()
     churn: tuple[RunFault, ...] = ()  # each applied arrival and departure, by time
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
@@ -297,6 +306,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         link_of=carriers(plan),
         routes=hops(plan),
         periods=read_periods(record),
+        selected=read_selected(record),
         faults=read_faults(record),
         churn=tuple(read_churn(record)),
         host_of={process.name: process.host for process in plan.processes},

@@ -419,6 +419,7 @@ TCP_OUTAGES = table_schema(
 FIDELITY = table_schema(
     ("link", STRING, False, "e.g. r2-r3"),
     ("direction", STRING, False, "'forward' or 'backward'"),
+    ("selected", STRING, True, "the packets that a fault selects, as 'port 7000'; null: all others"),
     ("from_s", DOUBLE, True, "start since time 0, s; null: from the beginning"),
     ("to_s", DOUBLE, True, "end since time 0, s; null: to the end of the run"),
     ("state", STRING, False, "'up', 'blackhole' or 'down'"),

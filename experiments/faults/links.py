@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault, link_text
-from experiments.planned.changes import LinkState
+from experiments.planned.changes import LinkState, Selection
 from topologies.jitter import NAMES
 from topologies.model import Link, LinkOverrides, LinkReference, Topology
-from topologies.strict import DurationUs, SizeBytes, problem
+from topologies.strict import DurationUs, SizeBytes, WholeNumber, problem
 
 FOREVER_US = 1 << 62
 FLAPS_MAX = 10_000  # of one fault
@@ -42,6 +42,11 @@ class LinkFault(LastingFault):
     def values(self) -> dict[str, Any]:
         """Return the link parameters that it changes."""
         return {}
+
+    @property
+    def selects(self) -> Selection | None:
+        """The packets that it is for; None: all."""
+        return None
 
 
 class OneLinkFault(LinkFault):
@@ -178,6 +183,20 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     """The two regions that the link joins, or its name."""
     mtu_bytes: SizeBytes | None = Field(None, ge=68, le=9000)
     """Larger IP packets vanish without an ICMP message: a path-MTU black hole (RFC 2923, 2.1)."""
+    of: str | None = None
+    """Only packets from or to this process, such as r2/server-0."""
+    port: WholeNumber | None = Field(None, ge=1, le=65_535)
+    """Only packets from or to this TCP or UDP port."""
+
+    @property
+    def target(self) -> str:
+        """`r2-r3`, or `r2-r3 of r2/server-0 port 7000`."""
+        return super().target + (f" {self.selects}" if self.selects else "")
+
+    @property
+    def selects(self) -> Selection | None:
+        """The packets that it is for; None: all."""
+        return None if self.of is None and self.port is None else Selection(self.of, self.port)
 
     def problems(self, topology: Topology) -> Iterator[str]:
         """Yield also values that the link cannot have."""
@@ -191,6 +210,8 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
+        if self.selects is not None and self.mtu_bytes is not None:
+            raise problem("is one of all packets: leave out of and port", "mtu")
         if self.jitter_distribution not in {None, *NAMES}:
             raise problem("is a file: a link of the topology can have that", "jitter_distribution")
         if not self.values():

@@ -105,8 +105,24 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Some of a link's packets: those from or to a process, from or to a TCP or UDP port, or both."""
+
+    process: Name | None = None
+    port: Port | None = None
+
+    def __str__(self) -> str:
+        """Return `of r2/server-0 port 7000`."""
+        process = [f"of {self.process}"] if self.process else []
+        return " ".join([*process, *([f"port {self.port}"] if self.port else [])])
+
+
+@dataclass(frozen=True, slots=True)
 class LinkChange:
-    """A change of one direction of a link to `state` with `parameters` at `at_us`, made by `fault`."""
+    """A change of one direction of a link to `state` with `parameters` at `at_us`, made by `fault`.
+
+    selects: the packets that it is for; None: all that no other change of the link selects.
+    """
 
     at_us: TimeUs
     fault: Name
@@ -116,6 +132,12 @@ class LinkChange:
     parameters: Impairments
     when: Trigger | None = None
     """The trigger after which the change applies; None: at `at_us`."""
+    selects: Selection | None = None
+
+    @property
+    def place(self) -> str:
+        """`r2-r3`, or `r2-r3 of r2/server-0`."""
+        return self.link if self.selects is None else f"{self.link} {self.selects}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ fault does. An effect with `for` ends by itself. `testbed.faults.timeline` combi
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from experiments.faults.environment import DiskFault, LastingProcessFault, Separ
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.links import LinkFault, Restore
 from experiments.faults.processes import Replace
-from experiments.planned.changes import LinkDirectionName, LinkState
+from experiments.planned.changes import LinkDirectionName, LinkState, Selection
 from topologies.model import Topology
 
 LinkDirection = tuple[str, LinkDirectionName]  # one direction of the link of this name
@@ -35,6 +35,7 @@ class LinkEffect:
     own_end_us: int  # if no restore ends it
     state: LinkState = LinkState.UP
     values: Mapping[str, Any] = field(default_factory=dict)
+    selects: Selection | None = None  # the packets that it is for; None: all
     restores: dict[str, int] = field(default_factory=dict)  # the restores that would end it, and their times
 
     @property
@@ -83,7 +84,23 @@ def _ends(restore: Restore, effect: LinkEffect, topology: Topology) -> bool:
 def _effects_of(fault: LinkFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:
     for link_direction in _link_directions(fault, topology):
         for start_us, end_us in fault.periods():
-            yield LinkEffect(fault, order, link_direction, start_us, end_us, fault.state, fault.values())
+            yield LinkEffect(
+                fault, order, link_direction, start_us, end_us, fault.state, fault.values(), fault.selects
+            )
+
+
+def by_packets(
+    effects: Iterable[LinkEffect],
+) -> Iterator[tuple[LinkDirection, Selection | None, list[LinkEffect]]]:
+    """Yield the effects on the packets of each link direction: on those that no fault selects, then on each
+    selection.
+    """
+    of_direction: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
+    for effect in effects:
+        of_direction[effect.link_direction].append(effect)
+    for direction, found in of_direction.items():
+        for selects in dict.fromkeys((None, *(each.selects for each in found))):
+            yield direction, selects, [each for each in found if each.selects in {None, selects}]
 
 
 def _link_directions(fault: LinkFault, topology: Topology) -> Iterator[LinkDirection]:

@@ -301,8 +301,8 @@ ENDING: Mapping[ProcessAction, tuple[ProcessAction, ...]] = {
 def _ends(later: Change, change: Change) -> bool:
     """Return whether a later change ends the effect of a triggered one."""
     if isinstance(later, LinkChange):
-        return isinstance(change, LinkChange) and (later.link, later.direction) == (
-            change.link,
+        return isinstance(change, LinkChange) and (later.place, later.direction) == (
+            change.place,
             change.direction,
         )
     return (
@@ -372,6 +372,11 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
             if isinstance(change, LinkChange)
             else (f"changes.{n}", change.process, processes)
             for n, change in enumerate(plan.changes)
+        ),
+        *(
+            (f"changes.{n}.selects", change.selects.process, processes)
+            for n, change in enumerate(plan.changes)
+            if isinstance(change, LinkChange) and change.selects and change.selects.process
         ),
         *_struck(plan.faults, links, processes),
     ):

@@ -26,6 +26,7 @@ from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.effects import (
     LinkDirection,
     LinkEffect,
+    by_packets,
     ending,
     link_effects,
     separations,
@@ -42,11 +43,8 @@ def strikes(
     faults: Sequence[ExperimentFault], topology: Topology, duration_us: int = FOREVER_US
 ) -> dict[str, Strike]:
     """Return the strike of each fault by name; one at or after `duration_us` has no place."""
-    effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
-    for effect in link_effects(faults, topology):
-        effects_of[effect.link_direction].append(effect)
     begins: Begins = defaultdict(dict)
-    for direction, effects in effects_of.items():
+    for direction, _, effects in by_packets(link_effects(faults, topology)):
         for name, at_us in _begins_on(effects):
             begins[name].setdefault(direction, at_us)
     found = {}

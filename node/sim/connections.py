@@ -256,4 +256,5 @@ class Connections:
         """Return the links between two hosts; none within a region, unless the two hosts may be separated."""
         if (here[0], there[0]) in self._wires.apart:
             return (self.link((here[0], there[0])),)
-        return tuple(self.link(hop) for hop in self._wires.route(here[1], there[1]))
+        hosts, wires = (here[0], there[0]), self._wires
+        return tuple(self.link(wires.hop_of(hop, hosts)) for hop in wires.route(here[1], there[1]))

@@ -64,7 +64,8 @@ class Wires:
 
     rate_bits_per_s: of every link between two regions. lans, lines: override these, by region and by hop from
     one region to another. routes: the hops between regions that no link joins. apart: pairs of hosts of one
-    region, in both orders, between which the LAN can be cut.
+    region, in both orders, between which the LAN can be cut. selected: the hop that stands for a hop for
+    all from or to a host; the first one counts.
     """
 
     lan_us: int
@@ -74,6 +75,7 @@ class Wires:
     lines: Mapping[Hop, LinkLine] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)
     apart: frozenset[Hop] = frozenset()
+    selected: Mapping[tuple[Hop, str], Hop] = field(default_factory=dict)
 
     def lan(self, region: Region) -> SimulatedLan:
         """Return the links between the hosts of a region and its LAN."""
@@ -94,6 +96,11 @@ class Wires:
         if a == b:
             return ()
         return self.routes.get((a, b), ((a, b),))
+
+    def hop_of(self, hop: Hop, hosts: tuple[str, str]) -> Hop:
+        """Return the hop for a connection between two hosts: itself, or that of one of the hosts."""
+        mine = (each for (its, host), each in self.selected.items() if its == hop and host in hosts)
+        return next(mine, hop)
 
 
 def wire_bytes(size_bytes: int) -> int:

@@ -102,9 +102,24 @@ def make_wiring(plan: Plan) -> Wires:
         if link.kind == "lan":
             lans[link.b] = SimulatedLan(line_of(link.forward), line_of(link.backward))
     lines |= {hop: line_of(link.towards(direction)) for hop, (link, direction) in carriers(plan).items()}
+    selected = selected_hops(plan)
+    lines |= {lane: lines[hop] for (hop, _), lane in selected.items()}
     apart = frozenset(separated_pairs(plan))
     lines |= dict.fromkeys(apart, LinkLine(0))
-    return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart)
+    return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart, selected=selected)
+
+
+def selected_hops(plan: Plan) -> dict[tuple[Hop, str], Hop]:
+    """Return the hops for packets that faults select, by hop and host."""
+    hosts = {process.name: process.host for process in plan.processes}
+    directions = {(link.name, direction): hop for hop, (link, direction) in carriers(plan).items()}
+    found: dict[tuple[Hop, str], Hop] = {}
+    for change in plan.changes:
+        if isinstance(change, LinkChange) and change.selects is not None and change.selects.process:
+            hop, host = directions.get((change.link, change.direction)), hosts[change.selects.process]
+            if hop is not None:
+                found[hop, host] = (f"{hop[0]} of {host}", hop[1])
+    return found
 
 
 def separated_pairs(plan: Plan) -> Iterator[Hop]:
@@ -165,6 +180,7 @@ class SimulatedFaults:
         self._hops = {
             (link.name, direction): hop for hop, (link, direction) in carriers(plan).items()
         }  # without directions of parallel links that carry nothing
+        self._selected = selected_hops(plan)
         self._port = plan.port
         self._cut: set[Hop] = set()  # from region to region, or from host to host
         self._zero_us: int | None = None
@@ -185,7 +201,9 @@ class SimulatedFaults:
         for (name, direction), hop in self._hops.items():
             link = self._links[name]
             if (trace := link.trace(direction)) is not None:
-                self._network.change(*hop, line_of(link.towards(direction), trace, zero_us))
+                line = line_of(link.towards(direction), trace, zero_us)
+                for each in (hop, *(lane for (its, _), lane in self._selected.items() if its == hop)):
+                    self._network.change(*each, line)
 
     def execute(self, index: int, change: Change, now_ns: int) -> AppliedChange:
         """Apply a change now, the `index`-th of the plan; return its result."""
@@ -220,6 +238,8 @@ class SimulatedFaults:
         hop = self._hops.get((change.link, change.direction))
         if hop is None:
             return
+        if change.selects is not None:
+            hop = self._selected[hop, self._hosts[change.selects.process or ""]]
         trace = self._links[change.link].trace(change.direction)
         self._network.change(*hop, line_of(change.parameters, trace, self._zero_us))
         self._set_cut(hop, is_cut=change.state is not LinkState.UP)

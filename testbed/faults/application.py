@@ -55,7 +55,7 @@ class AppliedChange:
         change = self.change
         what: dict[str, object]
         if isinstance(change, LinkChange):
-            what = {"link": change.link, "direction": str(change.direction), "state": str(change.state)}
+            what = {"link": change.place, "direction": str(change.direction), "state": str(change.state)}
         else:
             what = {"process": change.process, "action": str(change.action)}
             what |= {"peers": list(change.peers)} if change.peers else {}
@@ -65,7 +65,7 @@ class AppliedChange:
 def target(change: Change) -> str:
     """Return the link direction or process that a change acts on, for messages."""
     if isinstance(change, LinkChange):
-        return f"link {change.link} {change.direction}"
+        return f"link {change.place} {change.direction}"
     return f"process {change.process}"
 
 

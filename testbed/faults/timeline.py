@@ -10,6 +10,7 @@ each instant:
   Effects on other links continue. A flapping link that is restored stays up;
 - an effect with `for` ends by itself. Nothing changes after the run's duration.
 
+Packets that a `set` selects have a state of their own, from all effects on the link and those on them.
 Only real differences become changes. A change carries the name of the fault that caused it: at the end of an
 effect, that of the restore if there was one; if several faults meet in one instant, the last that begins
 there. So the name labels a change; it does not determine whose figures begin with it
@@ -38,12 +39,14 @@ from experiments.planned.changes import (
     LinkState,
     ProcessAction,
     ProcessChange,
+    Selection,
     Trigger,
 )
 from experiments.planned.effects import (
     EffectSpan,
     LinkDirection,
     LinkEffect,
+    by_packets,
     ending,
     link_effects,
     separations,
@@ -56,15 +59,12 @@ from topologies.model import Topology
 
 def link_changes(faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> list[LinkChange]:
     """Return every change of a link's state or parameters, by time."""
-    effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
-    for effect in link_effects(faults, topology):
-        if effect.start_us < effect.end_us:
-            effects_of[effect.link_direction].append(effect)
+    lasting = (each for each in link_effects(faults, topology) if each.start_us < each.end_us)
     parameters_of = _configured(topology)
     changes = [
         change
-        for link_direction, effects in effects_of.items()
-        for change in _changes_of(link_direction, parameters_of[link_direction], effects)
+        for link_direction, selects, effects in by_packets(lasting)
+        for change in _changes_of(link_direction, parameters_of[link_direction], effects, selects)
     ]
     positions = {link_direction: number for number, link_direction in enumerate(parameters_of)}
     changes = [change for change in changes if change.at_us < duration_us]
@@ -155,7 +155,10 @@ def _configured(topology: Topology) -> dict[LinkDirection, LinkParameters]:
 
 
 def _changes_of(
-    link_direction: LinkDirection, configured: LinkParameters, effects: Sequence[LinkEffect]
+    link_direction: LinkDirection,
+    configured: LinkParameters,
+    effects: Sequence[LinkEffect],
+    selects: Selection | None,
 ) -> Iterator[LinkChange]:
     """Step through the instants at which effects on one link direction begin or end."""
     begins: defaultdict[int, list[LinkEffect]] = defaultdict(list)
@@ -172,7 +175,7 @@ def _changes_of(
             begun = max(begins[at_us], key=lambda effect: effect.order).fault if begins[at_us] else None
             cause = _cause(begins[at_us], ends[at_us])
             when = None if begun is None else _trigger(begun)
-            yield LinkChange(at_us, cause, *link_direction, *now, when=when)
+            yield LinkChange(at_us, cause, *link_direction, *now, when, selects)
 
 
 def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple[LinkState, LinkParameters]:

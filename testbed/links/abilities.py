@@ -65,6 +65,8 @@ def lacking_in(
     for change in plan.changes:
         if not isinstance(change, LinkChange):
             continue
+        if (selects := change.selects) and (selects.port or missing is not NOT_IN_VIRTUAL_TIME):
+            return f"fault {change.fault} selects packets of {change.link} by {selects}"
         words = next(lacking(change.parameters, missing), None)
         if words is None and not (missing is NOT_IN_NETEM and _changes_both(plan, change)):
             words = _changed_mtu(plan, change)

@@ -23,6 +23,14 @@ class Applied:
     applied_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class SelectedPackets:
+    """IPv4 packets from or to an address, from or to a TCP or UDP port, or both."""
+
+    address: str | None
+    port: int | None
+
+
 class LinkEmulator(Protocol):
     """Emulates all links of a run."""
 
@@ -32,11 +40,19 @@ class LinkEmulator(Protocol):
         """Start emulating every link, in state up. Raises MachineError, TestbedError."""
 
     def change(
-        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
+        self,
+        link: str,
+        direction: LinkDirectionName,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool,
+        selects: SelectedPackets | None = None,
     ) -> Applied:
         """Change one direction while frames cross it; `blackhole` drops all frames, also those in flight.
 
-        Raises TestbedError if the link is unknown or the emulator has failed.
+        selects: the packets that it is for, which cross the link beside the others from the first such change
+        on; only the relay does so (`testbed.links.abilities`). Raises TestbedError if the link is unknown or
+        the emulator has failed.
         """
 
     def begin_traces(self, zero_ns: int) -> None:

@@ -25,7 +25,7 @@ from experiments.records.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
 from testbed.links.abilities import NOT_IN_NETEM, lacking
-from testbed.links.emulator import Applied
+from testbed.links.emulator import Applied, SelectedPackets
 from testbed.links.netem_commands import (
     NetemLink,
     Stages,
@@ -139,7 +139,13 @@ class NetemEmulator:
         self._tc(qdisc_lines, doing="configuring netem")
 
     def change(
-        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
+        self,
+        link: str,
+        direction: LinkDirectionName,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool,
+        selects: SelectedPackets | None = None,
     ) -> Applied:
         """See `LinkEmulator`."""
         requested_ns = time.time_ns()

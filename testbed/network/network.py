@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,10 @@ from experiments.planned.changes import (
 )
 from experiments.planned.plan import CapturePlan, Plan
 from experiments.records.observations import RoundTripProbe, When
-from testbed.assignment import Assignment, assigned_part, whole_plan
+from testbed.assignment import Assignment, assigned_part, changes_here, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
-from testbed.links.emulator import Applied, LinkEmulator
+from testbed.links.emulator import Applied, LinkEmulator, SelectedPackets
 from testbed.network import commands, packet_filter, probes
 from testbed.network.connection_reset import reset_connections
 from testbed.network.group_routing import GroupRouting
@@ -101,6 +102,7 @@ class Network:
             self._configure()
             stack.callback(self._emulator.stop)
             self._emulator.start(self._layout.wirings)
+            self._begin_selections()
             self._route_groups(stack)
             self._resources = stack.pop_all()
         for host in self._separated_hosts():
@@ -133,6 +135,8 @@ class Network:
         either. Before that, at the recorded instant, the direction becomes a blackhole, which also drops the
         frames in flight. Raises TestbedError.
         """
+        if change.selects is not None:
+            return self._select(change)
         requested_ns = time.time_ns()
         key = (change.link, change.direction)
         is_down, was_down = change.state is LinkState.DOWN, key in self._down
@@ -147,6 +151,27 @@ class Network:
         self._raise(sender, change.link)
         self._down.discard(key)
         return Applied(requested_ns, time.time_ns())
+
+    def _begin_selections(self) -> None:
+        """Let packets that faults will select cross their links beside the others from the start."""
+        links = {link.name: link for link in self._plan.links}
+        for _, change in changes_here(self._plan, self._assignment):
+            if isinstance(change, LinkChange) and change.selects is not None:
+                usual = links[change.link].towards(change.direction)
+                self._select(replace(change, state=LinkState.UP, parameters=usual))
+
+    def _select(self, change: LinkChange) -> Applied:
+        """Apply a change to some packets of a link direction."""
+        assert change.selects is not None
+        process = change.selects.process
+        address = None if process is None else self._address_of(process)
+        return self._emulator.change(
+            change.link,
+            change.direction,
+            change.parameters,
+            blackhole=change.state is not LinkState.UP,
+            selects=SelectedPackets(address, change.selects.port),
+        )
 
     def begin_traces(self, zero_ns: int) -> None:
         """Let links follow their traces, which begin at `zero_ns`. Raises TestbedError."""

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.model import Experiment
+from experiments.planned.change_text import differing_text
 from experiments.planned.changes import LinkChange, LinkState, ProcessAction
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change, apply_concurrently
-from testbed.faults.change_text import differing_text
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.links.emulator import Applied
 from testbed.runner.run_context import RunContext
@@ -101,13 +101,13 @@ class FaultInjector:
         stopped: dict[str, bool] = {}
         for change in self._done:
             if isinstance(change, LinkChange):
-                links[change.link, change.direction] = change
+                links[change.place, change.direction] = change
             elif not change.action.is_of_environment:
                 stopped[change.process] = change.action is ProcessAction.STOP
         configured = {link.name: link for link in self._context.plan.links}
         found = {}
         for (name, direction), change in links.items():
-            parameters = getattr(configured[name], direction)
+            parameters = getattr(configured[change.link], direction)
             if change.state is not LinkState.UP or change.parameters != parameters:
                 text = differing_text(change.parameters, parameters)
                 found[f"{name} {direction}"] = text if change.state is LinkState.UP else str(change.state)

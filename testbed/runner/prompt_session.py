@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.declared import Trait
+from experiments.planned.change_text import change_values
 from experiments.planned.changes import LinkChange
 from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, target
-from testbed.faults.change_text import change_values
 from testbed.runner.fault_injector import FaultInjector
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.run_context import RunContext

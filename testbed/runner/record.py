@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.files.whole_files import write_whole
+from experiments.planned.change_text import change_values
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, record_text, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.faults.application import AppliedChange
-from testbed.faults.change_text import change_values
 from testbed.sandbox.channel import SILENCE_S
 
 RESERVE_BYTES = 4 << 20

@@ -14,7 +14,7 @@ MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
 SHAPE_FIELDS = (
     "delay", "jitter", "jitter_distribution", "jitter_correlation", "loss", "loss_burst", "duplicate",
-    "corrupt", "rate", "queue", "reorder", "mtu",
+    "corrupt", "rate", "queue", "reorder", "mtu", "of", "port",
 )  # fmt: skip
 FLAGS = {"true": True, "false": False}
 PROCESS_FIELDS = {"clock": ("offset", "drift", "for"), "throttle": ("cpu", "memory", "for")}
@@ -50,8 +50,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "restore": ("restore LINK, or restore FAULT", "end all faults of a link, or one fault by its name"),
     "set": (
-        "set LINK [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
-        "change several parameters of a link at once",
+        "set LINK [of PROCESS] [port NUMBER] [delay TIME] [loss SHARE] [rate RATE] … [forward|backward]",
+        "change several parameters of a link at once, for all of its packets or for some",
     ),
     "delay": (
         "delay LINK TIME [jitter TIME] [forward|backward] [for TIME]",
@@ -187,7 +187,8 @@ def _rest(word: str, words: Iterator[str]) -> Document:
             _add(word, found, "direction", each)
         elif each == "for" or (each in SHAPE_FIELDS and word in _ONLY_VALUES):
             value = _next(word, words, f"the value of {each}")
-            _add(word, found, each, FLAGS.get(value, value) if each == "reorder" else value)
+            read: object = int(value) if each == "port" and value.isdigit() else value
+            _add(word, found, each, FLAGS.get(value, value) if each == "reorder" else read)
         elif each in _FLAP_FIELDS and word == "flap":
             _add(word, found, _FLAP_FIELDS[each], _next(word, words, f"how long it is {each}"))
         else:

@@ -42,7 +42,7 @@ def _direction(row: Row, links: Mapping[str, LinkPlan]) -> str:
     """Return `r0→r1`, or `backup r0→r1` for a link with a name of its own."""
     link = links[row["link"]]
     ends = f"{link.a}→{link.b}" if row["direction"] == "forward" else f"{link.b}→{link.a}"
-    return f"{link.given_name} {ends}".strip()
+    return f"{link.given_name} {ends} {row.get('selected') or ''}".strip()
 
 
 def _period(row: Row) -> TableCell:

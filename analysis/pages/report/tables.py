@@ -15,6 +15,7 @@ from analysis.capture.pcap.files.compressed import capture_name
 from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
+from experiments.planned.change_text import change_values
 from experiments.records.observations import ProcessRecord, RoundTripProbe, ThrottleRecord
 from topologies.quantities import FRACTION, SIZE, Quantity
 
@@ -163,14 +164,21 @@ def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
 _FAULTS = (
     label("Fault", "name"),
     label("What", lambda fault: fault_label(fault["kind"], fault["target"])),
+    Column("Values", lambda fault: text_cell(fault["values"]), needed=lambda fault: fault["values"]),
     quantity("Requested", "requested_s", seconds),
     quantity("Took effect", "applied_s", precise_seconds),
 )
 
 
 def faults_table(record: AnalysedRun) -> PageTable:
-    """Return when each fault was requested and when it took effect."""
-    return table("faults", _FAULTS, record.summary.get("faults") or ())
+    """Return when each fault was requested and when it took effect, and its values."""
+    values: dict[str, dict[str, None]] = {}
+    for change in record.plan.changes:
+        if text := change_values(change, record.plan):
+            values.setdefault(change.fault, {})[text] = None
+    faults = record.summary.get("faults") or ()
+    rows = [{**row, "values": "; ".join(values.get(row["name"], ()))} for row in faults]
+    return table("faults", _FAULTS, rows)
 
 
 def throttles_table(record: AnalysedRun) -> PageTable:

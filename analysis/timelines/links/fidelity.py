@@ -18,7 +18,7 @@ clocks are not known well enough. Delays then have the clocks' error bound, and 
 is so for all possible clock errors.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Floats, Ints
+from analysis.timelines.arrays import NEVER, Floats, Ints, ints
 from analysis.timelines.links.link_behaviour import (
     EARLY_NS,
     LATE_NS,
@@ -38,7 +38,7 @@ from analysis.timelines.links.link_behaviour import (
 )
 from analysis.timelines.links.link_flow import GUARD_NS
 from analysis.timelines.links.link_segments import link_side
-from analysis.timelines.links.periods import LinkDirection, Period
+from analysis.timelines.links.periods import LinkDirection, Period, SelectedPackets
 from analysis.timelines.run_metadata import RunMetadata
 
 PROVEN, VIOLATED, UNPROVEN = "proven", "violated", "unproven"
@@ -77,18 +77,36 @@ class PeriodVerdict:
 def measure_direction(
     direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata
 ) -> pa.Table:
-    """Return `schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
-    periods = metadata.periods[direction]
-    mtu_bytes = periods[0].interface_mtu_bytes
-    there, here = link_side(near, mtu_bytes), link_side(far, mtu_bytes)
-    t_ns = np.concatenate((there.t_ns, here.t_ns))
+    """Return `schemas.FIDELITY` of one direction, from its packets (`traversals.sides`): those that faults
+    select, each selection by its own configuration, and all others.
+    """
+    t_ns = np.concatenate((ints(near, "t_ns"), ints(far, "t_ns")))
     span_ns = (int(t_ns.min(initial=NEVER)), metadata.drained_ns or int(t_ns.max(initial=0)))
-    retimes = metadata.links_kind != "netem"
-    return rows_of(
-        direction,
-        metadata,
-        measure(there, here, periods, span_ns, _error_bounds_ns(direction, metadata), retimes=retimes),
-    )
+    measured = []
+    for selected in metadata.selected.get(direction, ()):
+        (mine, near), (its, far) = (_split(side, selected) for side in (near, far))
+        measured.append(_measure(direction, (mine, its), span_ns, metadata, selected))
+    return pa.concat_tables([_measure(direction, (near, far), span_ns, metadata, None), *measured])
+
+
+def _split(packets: pa.Table, selected: SelectedPackets) -> tuple[pa.Table, pa.Table]:
+    """Return the selected packets, and the others."""
+    among = selected.among(packets)
+    return packets.filter(pa.array(among)), packets.filter(pa.array(~among))
+
+
+def _measure(
+    direction: LinkDirection,
+    sides: tuple[pa.Table, pa.Table],
+    span_ns: tuple[int, int],
+    metadata: RunMetadata,
+    selected: SelectedPackets | None,
+) -> pa.Table:
+    periods = metadata.periods[direction] if selected is None else selected.periods
+    there, here = (link_side(side, periods[0].interface_mtu_bytes) for side in sides)
+    errors, retimes = _error_bounds_ns(direction, metadata), metadata.links_kind != "netem"
+    behaviours = measure(there, here, periods, span_ns, errors, retimes=retimes)
+    return rows_of(direction, metadata, periods, behaviours, None if selected is None else selected.name)
 
 
 def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
@@ -102,10 +120,16 @@ def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callabl
     return partial(metadata.clocks.error_bounds_ns, ends[0], ends[1])
 
 
-def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
+def rows_of(
+    direction: LinkDirection,
+    metadata: RunMetadata,
+    periods: Sequence[Period],
+    behaviours: list[Behaviour],
+    selected: str | None,
+) -> pa.Table:
     """Return `schemas.FIDELITY` for one direction's periods and its behaviour in each."""
     rows = []
-    for period, behaviour in zip(metadata.periods[direction], behaviours, strict=True):
+    for period, behaviour in zip(periods, behaviours, strict=True):
         judgement = judge(period, behaviour)
         delays, excess = behaviour.delays, behaviour.excess
         low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk, period.loss_chances)
@@ -113,6 +137,7 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
             {
                 "link": direction[0],
                 "direction": direction[1],
+                "selected": selected,
                 "from_s": None if period.start_ns is None else metadata.seconds(period.start_ns),
                 "to_s": None if period.end_ns is None else metadata.seconds(period.end_ns),
                 "state": period.state,

@@ -79,4 +79,5 @@ class LinkEvidence:
 def period_text(row: Mapping[str, Any]) -> str:
     """Return the link, direction and start of a row's period, as text."""
     since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
-    return f"link {row['link']} {row['direction']}{since}"
+    selected = f" {row['selected']}" if row.get("selected") else ""
+    return f"link {row['link']} {row['direction']}{selected}{since}"

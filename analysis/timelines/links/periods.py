@@ -5,10 +5,15 @@ The plan defines every change, and run.json its time. A change that could not be
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from ipaddress import ip_address
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines.arrays import Bools, ints
 from experiments.planned import plan_routes
-from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState, Selection
 from experiments.planned.plan import Plan
 from experiments.records.run_record import RunRecord
 from topologies.link_parameters import LinkParameters
@@ -77,8 +82,46 @@ def carriers(plan: Plan) -> dict[Hop, LinkDirection]:
     return {hop: (link.name, direction) for hop, (link, direction) in plan_routes.carriers(plan).items()}
 
 
-def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
-    """Return the periods of every direction of every WAN link, in order."""
+@dataclass(frozen=True, slots=True)
+class SelectedPackets:
+    """Packets of a link direction that faults select, with the periods of their configuration.
+
+    name: `of r2/server-0 port 7000`. address, port: None if any is selected.
+    """
+
+    name: str
+    address: int | None
+    port: int | None
+    periods: tuple[Period, ...]
+
+    def among(self, packets: pa.Table) -> Bools:
+        """Return which of some packets (rows with `traversals.PACKET_COLUMNS`) are selected."""
+        found = np.ones(packets.num_rows, np.bool_)
+        for wanted, names in ((self.address, ("src_lo", "dst_lo")), (self.port, ("sport", "dport"))):
+            if wanted is not None:
+                found &= (ints(packets, names[0]) == wanted) | (ints(packets, names[1]) == wanted)
+        return found
+
+
+def read_selected(record: RunRecord) -> dict[LinkDirection, tuple[SelectedPackets, ...]]:
+    """Return the packets of link directions that faults select; the first selection of a packet counts."""
+    addresses = {host.name: int(ip_address(host.address)) for host in record.plan.hosts}
+    host_of = {process.name: process.host for process in record.plan.processes}
+    found: dict[LinkDirection, tuple[SelectedPackets, ...]] = {}
+    changes = (each for each in record.plan.changes if isinstance(each, LinkChange))
+    for selects in dict.fromkeys(each.selects for each in changes if each.selects is not None):
+        address = None if selects.process is None else addresses[host_of[selects.process]]
+        for direction, periods in read_periods(record, selects).items():
+            if len(periods) > 1:
+                packets = SelectedPackets(str(selects), address, selects.port, periods)
+                found[direction] = (*found.get(direction, ()), packets)
+    return found
+
+
+def read_periods(
+    record: RunRecord, selects: Selection | None = None
+) -> dict[LinkDirection, tuple[Period, ...]]:
+    """Return the periods of every direction of every WAN link, in order. selects: for these packets only."""
     links = {link.name: link for link in record.plan.links}
     starts: dict[LinkDirection, list[_Start]] = {
         (name, direction): [(None, LinkState.UP, links[name].towards(direction))]
@@ -87,7 +130,7 @@ def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
     held = [
         (applied.applied_ns, change)
         for change, applied in record.changes_applied
-        if isinstance(change, LinkChange)
+        if isinstance(change, LinkChange) and change.selects == selects
     ]
     for applied_ns, change in sorted(held, key=lambda each: each[0] or 0):
         if applied_ns is not None and (change.link, change.direction) in starts:

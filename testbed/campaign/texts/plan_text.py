@@ -17,6 +17,7 @@ from experiments.campaigns.sweep import value_text, values_text
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
+from experiments.planned.change_text import change_values
 from experiments.planned.changes import (
     LinkChange,
     LinkDirectionName,
@@ -37,7 +38,6 @@ from testbed import congestion_control
 from testbed.campaign.backend_selection import open_backend
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
-from testbed.faults.change_text import change_values
 from testbed.links.abilities import with_links_that_can
 from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
@@ -368,7 +368,7 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange], plan: Plan) -> 
             up = change.state is LinkState.UP
             what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)
             what += _trigger_text(change.when)
-            ways[change.link, what].append(change.direction)
+            ways[change.place, what].append(change.direction)
     for (link, what), directions in ways.items():
         only = f" ({directions[0]} only)" if len(directions) == 1 else ""
         parts.append(f"{link} {what}{only}")

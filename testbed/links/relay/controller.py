@@ -26,7 +26,7 @@ from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
-from testbed.links.emulator import Applied
+from testbed.links.emulator import Applied, SelectedPackets
 from testbed.links.relay.control_socket import ControlSocket
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
@@ -81,7 +81,13 @@ class RelayEmulator:
         ours.settimeout(ANSWER_S_MAX)
 
     def change(
-        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
+        self,
+        link: str,
+        direction: LinkDirectionName,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool,
+        selects: SelectedPackets | None = None,
     ) -> Applied:
         """See `LinkEmulator`."""
         requested_ns = time.time_ns()
@@ -90,6 +96,7 @@ class RelayEmulator:
             "direction": direction.value,
             "parameters": asdict(parameters),
             "blackhole": blackhole,
+            "selects": None if selects is None else asdict(selects),
         }
         answer = self._order({"do": "change", "requested_ns": requested_ns, **fields})
         return Applied(requested_ns, answer["applied_ns"])

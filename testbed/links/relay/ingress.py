@@ -11,20 +11,25 @@ relay was delayed, delay the other links by at most one portion each.
 
 import time
 from collections import deque
+from collections.abc import Callable
 
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.port import ARRIVAL, RelayPort
 from testbed.links.relay.ring import Frame
+from testbed.links.relay.selected import selector
 
 FRAME_COST_BYTES = 2_000  # the fixed work for a frame, in bytes of equal cost
 STAMP_AGE_NS_MAX = 1_000_000_000  # an older timestamp, or one in the future, means that the clock was set
+SelectionKey = tuple[str | None, int | None]  # address and port
 PORTION_BYTES = 200_000  # of frames admitted before the loop goes on, see `ingress.FRAME_COST_BYTES`
 
 
 class Ingress:
     """A port and its link direction. Arrival times are CLOCK_MONOTONIC."""
 
-    __slots__ = ("_delay_queue", "direction", "handed_over", "link", "link_direction", "pending", "port")
+    __slots__ = (
+        "_delay_queue", "direction", "handed_over", "link", "link_direction", "pending", "port", "selected"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -40,7 +45,20 @@ class Ingress:
         self.link_direction = link_direction
         self.handed_over: list[Frame] = []  # by other link directions, not yet merged
         self.pending: deque[Frame] = deque()  # not yet admitted
+        self.selected: dict[SelectionKey, tuple[Callable[[bytes], bool], LinkDirection]] = {}
         self._delay_queue = delay_queue
+
+    @property
+    def link_directions(self) -> list[LinkDirection]:
+        """The link direction, and those of selected frames."""
+        return [self.link_direction, *(each for _, each in self.selected.values())]
+
+    def select(self, address: str | None, port: int | None) -> LinkDirection:
+        """Return the link direction of frames that a fault selects; the first selection of a frame counts."""
+        key = address, port
+        if key not in self.selected:
+            self.selected[key] = selector(address, port), self.link_direction.beside()
+        return self.selected[key][1]
 
     @property
     def is_idle(self) -> bool:
@@ -76,7 +94,8 @@ class Ingress:
 
     def admit(self, room_bytes: int) -> int:
         """Admit pending frames of up to `room_bytes`; returns the bytes left."""
-        pending, admit, admitted_bytes = self.pending, self.link_direction.admit, 0
+        pending, admitted_bytes = self.pending, 0
+        admit = self._admit_selected if self.selected else self.link_direction.admit
         while pending and room_bytes > 0:
             arrival_ns, frame = pending.popleft()
             size = len(frame)
@@ -85,6 +104,13 @@ class Ingress:
             admit(frame, arrival_ns)
         self._delay_queue.queued_bytes -= admitted_bytes  # until here they count twice, which is safe
         return room_bytes
+
+    def _admit_selected(self, frame: bytes, arrival_ns: int) -> None:
+        for matches, link_direction in self.selected.values():
+            if matches(frame):
+                link_direction.admit(frame, arrival_ns)
+                return
+        self.link_direction.admit(frame, arrival_ns)
 
 
 class IngressBacklog:

@@ -155,6 +155,13 @@ class LinkDirection:
         self.lan_table: Mapping[bytes, Any] | None = None  # of Ingress
         self._set_parameters(parameters)
 
+    def beside(self) -> "LinkDirection":
+        """Return one that carries other frames to the same end, at first with the same parameters."""
+        random = Random(self._random.getrandbits(64))  # noqa: S311  loss, not secrets
+        found = LinkDirection(self.out, self.parameters, random, self._delay_queue, self._trace)
+        found._zero_ns = self._zero_ns
+        return found
+
     @property
     def soonest(self) -> LinkParameters:
         """Its parameters with the smallest delay that it has now or later."""

@@ -31,6 +31,9 @@ GAP_NS = 100_000  # between wake-ups while frames arrive often
 POLL_INTERVAL_NS_MAX = 1_000_000  # the rings have slots for several times as long
 MARGIN_NS = 150_000  # by which rings are polled before their frames may be due
 NS_PER_S = 1_000_000_000
+COUNTED = (
+    "frames", "bytes", "dropped_loss", "dropped_queue", "dropped_blackhole", "dropped_size", "dropped_send"
+)  # fmt: skip
 
 
 def poll_interval_ns(parameters_of: Iterable[LinkParameters]) -> int:
@@ -194,11 +197,13 @@ class Loop:
         while self._delay_queue.heap and self._delay_queue.heap[0][0] <= time.monotonic_ns():
             self._send_due()  # frames due before the change leave before it, even if they are late
             self._settle(ingress)
-        ingress.link_direction.change(parameters, time.monotonic_ns(), blackhole=order["blackhole"])
+        selects = order["selects"]
+        direction = ingress.link_direction if selects is None else ingress.select(**selects)
+        direction.change(parameters, time.monotonic_ns(), blackhole=order["blackhole"])
         if ingress.link_direction.blackhole:
             self._switch.cut(ingress)
         self._poll_interval_ns = poll_interval_ns(
-            each.link_direction.soonest for each in self._ingresses.values()
+            each.soonest for ingress in self._ingresses.values() for each in ingress.link_directions
         )
         return time.time_ns()
 
@@ -207,7 +212,8 @@ class Loop:
         zero_ns += -time.time_ns() + time.monotonic_ns()
         for ingress in self._ingresses.values():
             self._settle(ingress)
-            ingress.link_direction.begin_trace(zero_ns, time.monotonic_ns())
+            for each in ingress.link_directions:
+                each.begin_trace(zero_ns, time.monotonic_ns())
 
     def _settle(self, ingress: Ingress) -> None:
         """Admit all frames that have arrived, so that a change does not apply to them."""
@@ -217,19 +223,14 @@ class Loop:
 
 
 def _counters(ingress: Ingress) -> dict[str, Any]:
-    link_direction, port = ingress.link_direction, ingress.port
+    port, every = ingress.port, ingress.link_directions
+    lateness = [sum(cells) for cells in zip(*(each.lateness for each in every), strict=True)]
     return {
         "link": ingress.link,
         "direction": ingress.direction,
-        "frames": link_direction.frames,
-        "bytes": link_direction.bytes,
-        "dropped_loss": link_direction.dropped_loss,
-        "dropped_queue": link_direction.dropped_queue,
-        "dropped_blackhole": link_direction.dropped_blackhole,
+        **{name: sum(getattr(each, name) for each in every) for name in COUNTED},
         "dropped_kernel": port.dropped,
-        "dropped_size": link_direction.dropped_size,
-        "dropped_send": link_direction.dropped_send,
         "ring_peak": round(port.peak, 3),
-        "lateness_p50_us": percentile_us(link_direction.lateness, 0.5),
-        "lateness_p99_us": percentile_us(link_direction.lateness, 0.99),
+        "lateness_p50_us": percentile_us(lateness, 0.5),
+        "lateness_p99_us": percentile_us(lateness, 0.99),
     }

@@ -361,3 +361,34 @@ def test_every_change_changes_something_and_names_a_fault(faults):
         assert (change.state, change.parameters) != last[change.link, change.direction]
         last[change.link, change.direction] = (change.state, change.parameters)
         assert change.fault in known
+
+
+def test_selected_packets_have_a_state_of_their_own_from_all_faults_that_act_on_them():
+    some = {"name": "some", "at": "5s", "for": "6s", "set": ["r0", "r1"], "of": "r0/server-0", "loss": "3%"}
+    changes = changes_of(
+        some,
+        {"name": "all", "at": "7s", "for": "2s", "set": ["r0", "r1"], "delay": "60ms"},
+        {"name": "cut", "at": "10s", "for": "2s", "cut": ["r0", "r1"], "direction": "forward"},
+    )
+    forward = [change for change in changes if change.direction is LinkDirectionName.FORWARD]
+    assert [
+        (
+            change.at_us / SECOND,
+            change.place,
+            change.state,
+            change.parameters.delay_us,
+            change.parameters.loss,
+        )
+        for change in forward
+    ] == [
+        (5, "r0-r1 of r0/server-0", "up", 20_000, 0.03),
+        (7, "r0-r1", "up", 60_000, 0),
+        (7, "r0-r1 of r0/server-0", "up", 60_000, 0.03),
+        (9, "r0-r1", "up", 20_000, 0),
+        (9, "r0-r1 of r0/server-0", "up", 20_000, 0.03),
+        (10, "r0-r1", "blackhole", 20_000, 0),
+        (10, "r0-r1 of r0/server-0", "blackhole", 20_000, 0.03),
+        (11, "r0-r1 of r0/server-0", "blackhole", 20_000, 0),
+        (12, "r0-r1", "up", 20_000, 0),
+        (12, "r0-r1 of r0/server-0", "up", 20_000, 0),
+    ]

@@ -31,6 +31,12 @@ SAID = {
     "rate r0 r1 10mbit": {"set": ["r0", "r1"], "rate": "10mbit"},
     "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
     "set r0 r1 reorder false": {"set": ["r0", "r1"], "reorder": False},
+    "set r0 r1 of r0/proxy-0 port 7000 loss 3%": {
+        "set": ["r0", "r1"],
+        "of": "r0/proxy-0",
+        "port": 7000,
+        "loss": "3%",
+    },
     "kill r2/proxy-0": {"kill": "r2/proxy-0"},
     "reset r2-proxy-0": {"reset": "r2/proxy-0"},
     "fill r2-proxy-0": {"fill": "r2/proxy-0"},

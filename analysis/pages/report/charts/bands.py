@@ -137,7 +137,8 @@ def _changes(record: AnalysedRun) -> list[_Change]:
     changes = []
     for change, at_s in _timed(record):
         if isinstance(change, LinkChange):
-            subjects = [_Subject(change.link, change.direction, is_link=True)]
+            aspect = f"{change.direction} {change.selects or ''}"
+            subjects = [_Subject(change.link, aspect, is_link=True)]
         else:
             subjects = [] if change.action in _PEACEFUL else _of_process(change)
         what = (at_s, change.at_us, change.fault)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
-from testbed.links.emulator import Applied
+from testbed.links.emulator import Applied, SelectedPackets
 from testbed.links.relay.controller import RelayEmulator
 from testbed.links.wiring import LinkWiring
 from testbed.network.network import Network
@@ -49,7 +49,13 @@ class Late(RelayEmulator):
     """A relay that hears of changes late, as on a busy machine."""
 
     def change(
-        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
+        self,
+        link: str,
+        direction: LinkDirectionName,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool,
+        selects: SelectedPackets | None = None,
     ) -> Applied:
         time.sleep(LATE_S)
         return super().change(link, direction, parameters, blackhole=blackhole)

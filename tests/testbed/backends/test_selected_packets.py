@@ -1,0 +1,38 @@
+"""One process's packets on a link that is slow for them, in virtual time."""
+
+from pathlib import Path
+
+import pytest
+
+from testbed.links.abilities import check_virtual
+from testbed.planning import make_plan
+from tests.virtual_runs import experiment_in, simulated, summary_of
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+EXPERIMENT = """
+name: slow-for-some
+topology: two-regions
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 1}
+workload: {event_size: 10B, rate: 50/s}
+duration: 4s
+faults: [{at: 1s, for: 2s, set: [r0, r1], of: r0/PROCESS, delay: 400ms}]
+expect: []
+"""
+
+
+def test_the_link_is_slow_for_connections_of_that_process_only(tmp_path: Path) -> None:
+    latest_ms = {}
+    for process in ("proxy-0", "client-0"):  # the client has no connection to the other region
+        experiment = experiment_in(tmp_path, EXPERIMENT.replace("PROCESS", process))
+        latest_ms[process] = summary_of(simulated(experiment, tmp_path))["latency"]["max_ms"]
+    assert latest_ms["client-0"] < 400 <= latest_ms["proxy-0"] < 1_000
+
+
+def test_a_simulated_link_knows_no_ports(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("of: r0/PROCESS", "port: 7000")
+    topology = load_topology("two-regions")
+    plan = make_plan(experiment_in(tmp_path, text), topology, seed=1, links_kind="auto")
+    with pytest.raises(InputError, match="selects packets of r0-r1 by port 7000, which links in"):
+        check_virtual(plan)
