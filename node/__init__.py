@@ -18,6 +18,9 @@ def sources(package: Path) -> dict[Path, tuple[int, int]]:
     return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in files.items()}
 
 
-if not os.environ.get("CUTSET_PLAIN") and NATIVE.is_dir() and sources(NATIVE / "node") == sources(HERE):
+COMPILED = (
+    not os.environ.get("CUTSET_PLAIN") and NATIVE.is_dir() and sources(NATIVE / "node") == sources(HERE)
+)
+if COMPILED:
     sys.path.append(str(NATIVE))  # where the library is that all compiled modules share
     __path__[:] = [str(NATIVE / "node")]

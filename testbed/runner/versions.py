@@ -6,6 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
+import node
 from experiments.records.run_record import MachineRecord
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -15,7 +16,7 @@ ANSWER_TIMEOUT_S = 20.0
 def versions() -> dict[str, str | None]:
     """Return the versions of the programs that a run uses; None if unknown."""
     return {
-        "python": platform.python_version(),
+        "python": platform.python_version() + (", nodes compiled" if node.COMPILED else ""),
         "cutset": _installed("cutset"),
         "kernel": platform.release(),
         "mininet": _installed("mininet"),
