@@ -3,10 +3,11 @@ trips.
 """
 
 import itertools
+from ipaddress import ip_address
 from statistics import median
 
 from analysis.timelines.links.periods import Period
-from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.planned.changes import LinkChange
 from experiments.records.observations import CaptureRecord, RoundTripProbe
 from experiments.records.run_record import RunRecord
@@ -148,7 +149,7 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
         if hop not in metadata.link_of:
             continue
         index = 0 if probe.when == "before" else -1
-        there, back = (metadata.periods[metadata.link_of[h]][index] for h in (hop, hop[::-1]))
+        there, back = (_period(metadata, h, index) for h in (hop, hop[::-1]))
         name = f"round trip {hop[0]}-{hop[1]} {probe.when} the run"
         trips = probe.rtt_us
         if not (there.up and back.up):
@@ -170,6 +171,22 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
     return problems
 
 
+def _period(metadata: RunMetadata, hop: tuple[str, str], index: int) -> Period:
+    """Return the configuration for the packets of a probe, whose hosts a fault may select."""
+    direction = metadata.link_of[hop]
+    ends = {int(ip_address(host.address)) for region in hop if (host := _probed(metadata, region))}
+    for selected in metadata.selected.get(direction, ()):
+        if selected.port is None and selected.address in ends:
+            return selected.periods[index]
+    return metadata.periods[direction][index]
+
+
+def _probed(metadata: RunMetadata, region: str) -> Host | None:
+    """Return the host of a region that probes others: its first one with a LAN link."""
+    hosts = (host for host in metadata.hosts.values() if host.region == region and any(host.lan_delay_us))
+    return next(hosts, None)
+
+
 def _delays_us(probe: RoundTripProbe, period: Period) -> tuple[int, int]:
     """Return the shortest delay that a direction may have at the time of a probe, and the longest with the
     probe's transmission.
@@ -181,11 +198,6 @@ def _delays_us(probe: RoundTripProbe, period: Period) -> tuple[int, int]:
 
 
 def _lan_us(metadata: RunMetadata, hop: tuple[str, str]) -> int:
-    """Return the delay of both LANs, both ways: probes go between the regions' first hosts with a LAN
-    link.
-    """
-    total = 0
-    for region in hop:
-        hosts = [host for host in metadata.hosts.values() if host.region == region and any(host.lan_delay_us)]
-        total += sum(hosts[0].lan_delay_us) if hosts else 0
-    return total
+    """Return the delay of both LANs, both ways."""
+    hosts = (_probed(metadata, region) for region in hop)
+    return sum(sum(host.lan_delay_us) for host in hosts if host is not None)

@@ -29,7 +29,7 @@ from testbed.runner.disks.slow_disks import SlowDisks, slow_disks
 from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
-from testbed.runner.throttles import Throttles, throttled
+from testbed.runner.throttles import EVERY_VARIABLE, Throttles, throttled
 from testbed.sandbox.outside import RUN_VARIABLE
 from testbed.traffic import TrafficGenerators
 
@@ -76,9 +76,11 @@ async def build(
     stack.push_async_callback(traffic.finish, at_once=True)
     here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns, assignment.system_folder)
+    token = os.environ[RUN_VARIABLE]
+    grouped = specs.keys() if os.environ.get(EVERY_VARIABLE) == token else throttled(plan) & specs.keys()
     throttles = Throttles(
-        {name: specs[name]["host"] for name in throttled(plan) & specs.keys()},
-        os.environ[RUN_VARIABLE],
+        {name: specs[name]["host"] for name in grouped},
+        token,
         lambda ended: record.note(throttles=(*record.content.throttles, ended)),
     )
     context = RunContext(

@@ -29,7 +29,7 @@ from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources
 from testbed.runner.record import RUNNER_LOG, record_crash
-from testbed.runner.throttles import throttled
+from testbed.runner.throttles import EVERY_VARIABLE, throttled
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import SandboxChannel
@@ -110,6 +110,7 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
     Raises MachineError or TestbedError if the run broke before there was anything to analyse,
     KeyboardInterrupt after a second Ctrl-C.
     """
+    every = prompt is not None and why_no_groups() is None  # the user may throttle any process
     command = python_command("testbed.runner", str(run.path.resolve()), *filter(None, [prompt]))
     stdin = subprocess.DEVNULL if prompt is None else sys.stdin
     failed: dict[str, Any] = {}
@@ -120,7 +121,8 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
             token=run.name,
             errors=errors,
             stdin=stdin,
-            control_groups=bool(throttled(run.read_run().plan)),
+            environment={EVERY_VARIABLE: run.name} if every else None,
+            control_groups=every or bool(throttled(run.read_run().plan)),
         ) as sandbox,
         interruptible(sandbox.channel.post) as user,
     ):

@@ -15,6 +15,9 @@ from experiments.records.observations import ThrottleRecord
 from testbed.errors import TestbedError
 from testbed.sandbox.control_groups import ControlGroup, group_name, mount_hierarchies
 
+EVERY_VARIABLE = "CUTSET_THROTTLE"
+"""Environment variable of an interactive run in which every process has a control group: its token."""
+
 
 def throttled(plan: Plan) -> frozenset[str]:
     """Return the processes that have limits at some time."""
@@ -67,7 +70,7 @@ class Throttles:
         """Begin or end a fault. Raises TestbedError."""
         name, faults = change.process, self._faults[change.process]
         if name not in self._groups:
-            raise TestbedError(f"a process enters its control group at its start: name {name} in `faults:`")
+            raise TestbedError(f"{name} has no control group (`cutset doctor` says why)")
         if change.action is ProcessAction.THROTTLE:
             faults[change.rule or ""] = change
         else:

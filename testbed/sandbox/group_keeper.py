@@ -26,7 +26,7 @@ def _try(parents: Sequence[Path]) -> None:
     group = ControlGroup(parents, f"cutset-try-{os.getpid()}")
     group.make()
     try:
-        group.limit_processor(1.0)
+        group.limit_processor(0.01)  # within any limit of a container
         group.limit_memory(1 << 30)
         group.used_s()
     finally:

@@ -133,3 +133,12 @@ def test_a_slow_rate_lengthens_round_trips_and_corruption_may_take_all_answers()
             link[way] |= parameter
         record = record_from_json(run)
         assert machine_problems(record, read_metadata(record)) == []
+
+
+def test_a_round_trip_between_selected_hosts_has_their_delay() -> None:
+    given = ["faults=[{name: slow, at: 6s, set: [r0, r1], of: r0/proxy-0, delay: 50ms}]", "expect=[]"]
+    for trips_us, problems in (([104_000.0], 0), ([34_000.0], 1)):
+        run = run_json(*given)
+        run["probes"] = [{"when": "after", "from": "r0", "to": "r1", "rtt_us": trips_us}]
+        record = record_from_json(run)
+        assert len(machine_problems(record, read_metadata(record))) == problems
