@@ -13,6 +13,7 @@ _ETHERTYPE = slice(VNET_BYTES + 12, VNET_BYTES + 14)
 _IPV4 = b"\x08\x00"
 _IP = VNET_BYTES + ETHERNET_BYTES
 _SOURCE, _DESTINATION = slice(_IP + 12, _IP + 16), slice(_IP + 16, _IP + 20)
+_HEADER_BYTES_MIN = 20
 _WITH_PORTS = (6, 17)
 
 
@@ -22,7 +23,7 @@ def selector(address: str | None, port: int | None) -> Callable[[bytes], bool]:
     number = None if port is None else port.to_bytes(2, "big")
 
     def matches(frame: bytes) -> bool:
-        if frame[_ETHERTYPE] != _IPV4:
+        if frame[_ETHERTYPE] != _IPV4 or len(frame) < _IP + _HEADER_BYTES_MIN:
             return False
         if wanted is not None and wanted not in {frame[_SOURCE], frame[_DESTINATION]}:
             return False

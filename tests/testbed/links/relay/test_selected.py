@@ -57,6 +57,13 @@ def test_options_of_ip_move_the_ports_and_later_fragments_have_none() -> None:
     assert (matches(frame(first)), matches(frame(later))) == (True, False)
 
 
+def test_frames_that_end_within_their_headers_are_not_selected_or_by_what_they_have() -> None:
+    whole = frame(tcp(SERVER, OTHER))
+    for size in range(len(whole)):
+        selector(SERVER, 7_000)(whole[:size])
+    assert not selector(SERVER, None)(whole[:40])
+
+
 def test_each_frame_crosses_by_the_parameters_of_its_own_first_selection() -> None:
     queue = DelayQueue()
     ingress = Ingress(
