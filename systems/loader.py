@@ -4,18 +4,23 @@ A system that needs templates or clients has a folder with a file system.yaml. I
 Cutset, other YAML files are systems that share the templates and clients.
 """
 
-from dataclasses import dataclass, field, make_dataclass
+import signal
+from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import cast, get_args
 
 from node.core.declaration import System
-from node.core.program import Program, Programs, ResourceLimits, Stopping
+from node.core.program import Image, Program, Programs, ResourceLimits, Signal, Stopping
+from systems.images.archives import ImageError
+from systems.images.store import describe, is_reference
 from systems.model import RoleFile, SystemFile
 from systems.names import FILE, is_path, shipped_systems
 from topologies.document import Document, read_document, validated
 from topologies.errors import InputError
 from topologies.strict import suggestion
 
+SIGNALS = frozenset(map(int, signal.Signals))
 TEMPLATE_BYTES_MAX = 256 * 1024
 
 
@@ -65,6 +70,20 @@ def _load(path: Path, changed_ns: int) -> ProgramSystem:
 
 
 def _program(name: str, role: RoleFile, document: Document, folder: Path) -> Program:
+    image, stopping, user = None, Stopping(**dict(role.stop)), role.user
+    if role.image:
+        at = ("roles", name, "image")
+        source = role.image if is_reference(role.image) else str(folder.resolve() / role.image)
+        try:
+            found = describe(source)
+        except ImageError as error:
+            raise document.error(at, str(error)) from None
+        if not (role.run or found.run):
+            raise document.error(at, "names no program: give one with `run`")
+        image = Image(source, found.digest, found.run, found.env, found.folder or "/")
+        user = role.user or ("" if role.is_client else found.user)  # clients write into the run
+        if found.stop_signal and "signal" not in role.stop.model_fields_set:
+            stopping = replace(stopping, signal=_signal(found.stop_signal, document, at))
     return Program(
         run=role.run,
         env=role.env,
@@ -73,12 +92,22 @@ def _program(name: str, role: RoleFile, document: Document, folder: Path) -> Pro
             for made, template in role.files.items()
         },
         ready=role.readiness(),
-        stop=Stopping(**dict(role.stop)),
+        stop=stopping,
         limits=ResourceLimits(**dict(role.limits)),
         is_client=role.is_client,
         keeps_storage=role.keeps_storage,
-        user=role.user,
+        user=user,
+        image=image,
     )
+
+
+def _signal(given: str, document: Document, at: tuple[str, ...]) -> Signal:
+    """Return the stop signal of an image, which may be a number."""
+    name = signal.Signals(int(given)).name if given.isdecimal() and int(given) in SIGNALS else given
+    for known in get_args(Signal):
+        if name.upper().removeprefix("SIG") == known:
+            return cast("Signal", known)
+    raise document.error(at, f"its stop signal {given} is not supported: give another with `stop`")
 
 
 def _template(document: Document, at: tuple[str, ...], folder: Path, name: str) -> str:

@@ -4,6 +4,7 @@ The file is validated without a plan; templates are rendered once there is one (
 Templates and clients are in the file's own folder.
 """
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
@@ -45,7 +46,7 @@ def _as_text(given: Any) -> Any:
 
 Template = Annotated[str, Field(max_length=4096), BeforeValidator(_as_text)]
 """Text with expressions in {{ }}: `address`, `name`, `region`, `index`, `folder`, `peers(role, region)`…"""
-Arguments = Annotated[tuple[Template, ...], Field(min_length=1, max_length=ARGUMENTS_MAX)]
+Arguments = Annotated[tuple[Template, ...], Field(max_length=ARGUMENTS_MAX)]
 
 
 class ReadyFile(StrictModel):
@@ -97,12 +98,14 @@ class RoleFile(StrictModel):
 
     traits: tuple[Trait, ...] = ()
     """The functions of the role in a run: publisher, subscriber, server…"""
-    run: Arguments
-    """The program and its arguments."""
+    image: str = Field("", max_length=4096)
+    """An image whose files are its view: a folder or archive, or a reference that skopeo fetches."""
+    run: Arguments = ()
+    """The program and its arguments; by default the image's."""
     env: Annotated[dict[str, Template], Field(max_length=ARGUMENTS_MAX)] = Field(default_factory=dict)
     """Its environment variables."""
     files: Annotated[dict[str, str], Field(max_length=FILES_MAX)] = Field(default_factory=dict)
-    """Files in its folder, each with the name of its template beside this file."""
+    """Files in its folder, or at absolute paths in its image, each with its template beside this file."""
     ready: ReadyFile | None = None
     """When it is ready. With only `within`, a client reports it; other programs are ready when they run."""
     stop: StopFile = Field(default_factory=partial(StopFile.model_validate, {}))
@@ -110,15 +113,23 @@ class RoleFile(StrictModel):
     keeps_storage: Flag = True
     """Whether its /var/lib is kept for its next start."""
     user: str = Field("", max_length=60)
-    """The user that it runs as if Cutset runs as root; otherwise all programs run as Cutset's user."""
+    """The user that it runs as if Cutset runs as root, by default the image's; otherwise all programs run as
+    Cutset's user.
+    """
     limits: LimitsFile = Field(default_factory=partial(LimitsFile.model_validate, {}))
     """Its resource limits."""
 
     @model_validator(mode="after")
     def _plain_names(self) -> Self:
         for name in self.files:
-            if "/" in name or name in {"", ".", ".."}:
-                raise problem("should be a file name without folders", "files", name)
+            is_in_image = (
+                bool(self.image) and re.fullmatch(r"(/[^/]+)+", name) and ".." not in name.split("/")
+            )
+            if not is_in_image and ("/" in name or name in {"", ".", ".."}):
+                also = ", or an absolute path" if self.image else ""
+                raise problem(f"should be a file name without folders{also}", "files", name)
+        if not self.run and not self.image:
+            raise problem("needs a program, or an image that has one", "run")
         return self
 
     @property

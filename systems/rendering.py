@@ -58,11 +58,13 @@ def program_of(
         field = ".".join(map(str, ("roles", member["role"], *at)))
         return _rendered(template, names, programs.file, field, member["name"])
 
-    ready = program.ready
+    ready, image = program.ready, program.image
+    run = tuple(text(each, "run", n) for n, each in enumerate(program.run))
+    env = {name: text(each, "env", name) for name, each in program.env.items()}
     return dataclasses.replace(
         program,
-        run=tuple(text(each, "run", n) for n, each in enumerate(program.run)),
-        env={name: text(each, "env", name) for name, each in program.env.items()},
+        run=run if run or image is None else image.run,
+        env=env if image is None else {**image.env, **env},
         files={name: text(each, "files", name) for name, each in program.files.items()},
         ready=dataclasses.replace(
             ready,

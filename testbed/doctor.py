@@ -51,6 +51,8 @@ def examine() -> Iterator[Finding]:
     sandbox = _sandbox()
     yield sandbox
     yield _throttles()
+    if sandbox.state is FindingState.GOOD:
+        yield _images()
     yield _links(sandbox_works=sandbox.state is FindingState.GOOD)
     for package in packages():
         yield _package(package)
@@ -90,6 +92,18 @@ def _throttles() -> Finding:
     if (problem := why_no_groups()) is not None:
         return Finding.note("throttle", f"processes cannot be throttled here: {problem}")
     return Finding.good("throttle", "limits of processor time and memory, by control groups")
+
+
+def _images() -> Finding:
+    """Check whether programs in images can share their files: the kernel mounts an overlay for this user."""
+    mounting = (
+        "mount -n -t tmpfs none /mnt && cd /mnt && mkdir lower upper work && "
+        "mount -n -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none /mnt"
+    )
+    if run_in_sandbox(["sh", "-c", mounting]).returncode == 0:
+        return Finding.good("images", "programs of one image share its files (overlayfs)")
+    detail = "this kernel mounts no overlayfs here: each program of an image copies its files"
+    return Finding.note("images", detail, remedy="Linux 5.11 or later, or run as root")
 
 
 def _links(*, sandbox_works: bool) -> Finding:

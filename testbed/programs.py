@@ -14,14 +14,16 @@ from experiments.declared import Trait
 from experiments.planned.plan import Plan
 from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
-from node.core.program import Need, Programs
+from node.core.program import Image, Need, Programs
 from node.programs.faked_clock import why_not_faked
+from systems.images.archives import ImageError
+from systems.images.store import ensure_unpacked, root_of
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import TemplateContext, program_of
 from testbed.errors import MachineError
 from testbed.faults.clocks import wrong_clocks
 from testbed.runner.contacts import member_of
-from testbed.sandbox.requirements import search_path
+from testbed.sandbox.requirements import has_other_users, search_path
 from topologies.errors import InputError
 from topologies.quantities import SIZE
 
@@ -60,12 +62,19 @@ def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mappi
         "since": plan.declared.contract.since,
         "system": programs.folder,
     }
+    keeps_owners = has_other_users()
+    roots = {
+        role: str(root_of(program.image, keeps_owners=keeps_owners)) if program.image else None
+        for role, program in programs.roles.items()
+    }
     return {
         member["name"]: {
             **shared,
             "traits": plan.declared.roles[member["role"]],
             "folder": (folder := str(run.program(member["host"]))),
             "program": asdict(program_of(programs, member, around, folder)),
+            "image_root": roots[member["role"]],
+            "keeps_owners": keeps_owners,
             "key_log": str(run.program_key_log(member["host"])) if plan.declared.logs_keys else None,
         }
         for member in members
@@ -105,11 +114,24 @@ def check_needs(plan: Plan) -> None:
         raise MachineError(lacking)
     if plan.programs is None:
         return
+    for image in images_of(plan):
+        try:
+            ensure_unpacked(image, keeps_owners=has_other_users())
+        except ImageError as error:
+            raise MachineError(f"{plan.system}: image {image.source} {error}") from None
     launches = launches_of(plan, RunDirectory(Path("/run-directory")))
     for name in sorted(wrong_clocks(plan.changes)):
+        if launches[name]["image_root"]:
+            raise MachineError(f"the clock of {name} cannot be made wrong: its program is in an image")
         command = launches[name]["program"]["run"]
         if (problem := why_not_faked(command, search_path(os.environ))) is not None:
             raise MachineError(f"the clock of {name} cannot be made wrong: {problem}")
+
+
+def images_of(plan: Plan) -> list[Image]:
+    """Return the images of a plan's programs, each once."""
+    roles = plan.programs.roles.values() if plan.programs else ()
+    return list({each.image.digest: each.image for each in roles if each.image}.values())
 
 
 def lacking_of(system: str, programs: Programs | None) -> str | None:
@@ -130,8 +152,9 @@ def named(need: Need) -> str:
 
 
 def versions_of(plan: Plan) -> dict[str, str | None]:
-    """Return the versions of what the programs need, by name."""
+    """Return the versions of what the programs need, and the digests of their images, by name."""
     if plan.programs is None:
         return {}
+    images = {each.source.rpartition("/")[2]: each.digest for each in images_of(plan)}
     path, folder = search_path(os.environ), Path(plan.programs.folder)
-    return {need.name: version_of(need, path, folder) for need in plan.programs.needs}
+    return images | {need.name: version_of(need, path, folder) for need in plan.programs.needs}

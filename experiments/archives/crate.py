@@ -20,7 +20,7 @@ CLAIMS: Final = "claims.json"
 _CONTEXT: Final = "https://w3id.org/ro/crate/1.1/context"
 _CRATE_PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 _RUN_PROFILE: Final = "https://w3id.org/ro/wfrun/process/0.5"
-_SHA256: Final = "https://w3id.org/ro/terms/workflow-run#sha256"  # not among RO-Crate's own terms
+_WORKFLOW_RUN: Final = "https://w3id.org/ro/terms/workflow-run#"  # terms that RO-Crate itself lacks
 _STATUS: Final = "http://schema.org/"
 _REVISION: Final = "https://identifiers.org/swh:1:rev:"
 _KINDS: Final = {".pcap": "application/vnd.tcpdump.pcap", ".parquet": "application/vnd.apache.parquet"}
@@ -50,6 +50,7 @@ def crate(
     application = _application(record)
     publisher = _publisher(publication)
     by = _reference(publisher)
+    images = _images(record)
     licence = {"@id": publication.license, "@type": "CreativeWork", "name": publication.license}
     entities = [
         {
@@ -82,10 +83,12 @@ def crate(
             "description": about,
             "instrument": _reference(application),
             "agent": by,
+            "containerImage": _compact([_reference(each) for each in images]) if images else None,
             "result": parts,
             **_times(name, record),
             **_status(record),
         },
+        *images,
         *(_file(each) for each in listed),
     ]
     graph = [
@@ -93,7 +96,33 @@ def crate(
         for each in entities
         if each["@id"] is not None
     ]
-    return {"@context": [_CONTEXT, {"sha256": _SHA256}], "@graph": graph}
+    terms = ["sha256", *(["ContainerImage", "containerImage"] if images else [])]
+    return {"@context": [_CONTEXT, {each: _WORKFLOW_RUN + each for each in terms}], "@graph": graph}
+
+
+def _images(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the images of the run's programs, each once."""
+    found: Any = record
+    for key in ("plan", "programs", "roles"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    roles = found.values() if isinstance(found, Mapping) else ()
+    images = [
+        image
+        for role in roles
+        if isinstance(role, Mapping) and isinstance(image := role.get("image"), Mapping)
+    ]
+    return list(
+        {
+            digest: {
+                "@id": f"#{digest}",
+                "@type": "ContainerImage",
+                "name": str(image.get("source")).rpartition("/")[2],
+                "sha256": digest.removeprefix("sha256:"),
+            }
+            for image in images
+            if isinstance(digest := image.get("digest"), str)
+        }.values()
+    )
 
 
 def _application(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-Signal = Literal["TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2"]
+Signal = Literal["TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2", "WINCH"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,29 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image whose files are a program's view (OCI Image Format Specification 1.1).
+
+    source: an absolute path, or a reference that skopeo understands. digest: of its configuration, which
+    contains the digests of all layers; `docker images` calls it IMAGE ID. run, env, folder: its entrypoint
+    and command, environment and working directory.
+    """
+
+    source: str
+    digest: str
+    run: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A program that implements a role. run: the program and its arguments. files: texts by file name in its
-    folder.
+    folder, or by absolute path in its image.
 
     is_client: it uses `cutset_client`, which records what it published and received. keeps_storage: its
-    /var/lib is preserved for its next start. user: the user that it runs as; "": the user of the sandbox.
+    /var/lib is preserved for its next start; with an image, all that it wrote. user: the user that it runs
+    as; "": the user of the sandbox, in an image root.
     """
 
     run: tuple[str, ...]
@@ -70,11 +87,12 @@ class Program:
     is_client: bool = False
     keeps_storage: bool = True
     user: str = ""
+    image: Image | None = None
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """Parse the result of `dataclasses.asdict`. Raises KeyError or TypeError on invalid input."""
-        ready = given["ready"]
+        ready, image = given["ready"], given["image"]
         return cls(
             **{
                 **given,
@@ -82,6 +100,7 @@ class Program:
                 "ready": Readiness(**{**ready, "command": tuple(ready["command"])}),
                 "stop": Stopping(**given["stop"]),
                 "limits": ResourceLimits(**given["limits"]),
+                "image": image and Image(**{**image, "run": tuple(image["run"])}),
             }
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.core.specification import NodeSpec
 from node.programs.host_view import hosts_text
+from node.programs.image_view import ImageView
 from node.programs.launch import Launch
 from node.tcp.child import open_append
 
@@ -23,6 +24,7 @@ KEY_LOG_VARIABLE = "SSLKEYLOGFILE"
 """Variable by which Python's ssl, curl, Firefox and many others know where to log the keys of TLS
 connections.
 """
+OF_CLIENTS = (CLIENT_VARIABLE, "PYTHONPATH", "PYTHONUNBUFFERED")
 NOT_HANDED_ON = ("CUTSET_", "PYTHON", "VIRTUAL_ENV")
 """Prefixes of variables that programs do not inherit."""
 
@@ -35,9 +37,11 @@ def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
     folder, program = launch.folder, launch.program
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in program.files.items():
-        (folder / name).write_text(text)
+        path = file_in(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     if launch.key_log is not None:
-        _begin_key_log(launch.key_log, program.user)
+        _begin_key_log(launch.key_log, "" if program.image else program.user)
     storage = Path(spec.storage) if spec.storage is not None else folder / "storage"
     if not program.keeps_storage:
         shutil.rmtree(storage, ignore_errors=True)  # it may not exist
@@ -48,6 +52,35 @@ def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
         begun = DeliveryRecord(0, 0, spec.start, time.time_ns(), 0, 0, RecordKind.SESSION, 0)
         deliveries.write(encode_record(begun))
     return hosts, storage
+
+
+def file_in(folder: Path, name: str) -> Path:
+    """Return the place of a program's file: below its folder, also if it has an absolute path in an image."""
+    return folder / name.lstrip("/")
+
+
+def image_view(spec: NodeSpec, launch: Launch, hosts: Path, storage: Path) -> ImageView | None:
+    """Return the view of a program in an image; None if it has no image."""
+    program = launch.program
+    if program.image is None or launch.image_root is None:
+        return None
+    is_client = program.is_client and spec.deliveries is not None
+    read = [launch.system]
+    if is_client:
+        modules = [Path(each) for each in launch.python_path.split(os.pathsep)]
+        linked = {each.resolve().parent for each in modules[0].glob("*/*.py")}  # it shares some with nodes
+        read += [*modules, *sorted(linked)]
+    return ImageView(
+        program.image,
+        launch.image_root,
+        storage,
+        hosts,
+        [launch.folder, *([Path(spec.deliveries or "").parent] if is_client else ())],
+        [each for each in read if each.is_dir()],
+        {name: file_in(launch.folder, name) for name in program.files if name.startswith("/")},
+        launch.key_log,
+        launch.keeps_owners,
+    )
 
 
 def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
@@ -61,6 +94,12 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
         client_file.write_text(json.dumps(client_parameters(spec, launch, channel)))
         own[CLIENT_VARIABLE] = str(client_file)
     return {**given, **own, **launch.program.env}
+
+
+def in_image(env: Mapping[str, str], launch: Launch) -> dict[str, str]:
+    """Return what a program in an image gets of an environment: nothing of the machine's."""
+    own = (KEY_LOG_VARIABLE, *(OF_CLIENTS if launch.program.is_client else ()))
+    return {**{name: env[name] for name in own if name in env}, **launch.program.env}
 
 
 def _begin_key_log(path: Path, user: str) -> None:

@@ -22,7 +22,7 @@ HOSTS = Path("/etc/hosts")
 LIBRARY = Path("/var/lib")
 RUN = Path("/run")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount point
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def hosts_text(members: Iterable[Member]) -> str:
@@ -37,28 +37,30 @@ def enter_view(host: str, hosts: Path, storage: Path, kept: Sequence[Path]) -> N
     hosts: mounted as /etc/hosts. storage: mounted as /var/lib. kept: folders that stay at their paths. Raises
     OSError.
     """
-    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWUTS), "make namespaces")
-    _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
+    check(libc.unshare(CLONE_NEWNS | CLONE_NEWUTS), "make namespaces")
+    mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
     socket.sethostname(host)
     own = (LIBRARY, RUN, SHARED_MEMORY)
     covered = [path for path in kept if any(path.is_relative_to(each) for each in own)]
     open_ = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in covered}
-    _mount(str(hosts), HOSTS, None, MS_BIND)
-    _mount(str(storage), LIBRARY, None, MS_BIND)
+    mount(str(hosts), HOSTS, None, MS_BIND)
+    mount(str(storage), LIBRARY, None, MS_BIND)
     for target in (RUN, SHARED_MEMORY):
-        _mount("tmpfs", target, "tmpfs", 0)
+        mount("tmpfs", target, "tmpfs", 0)
     for path, descriptor in open_.items():
         path.mkdir(parents=True, exist_ok=True)
-        _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
         os.close(descriptor)
 
 
-def _mount(source: str | None, target: Path, kind: str | None, flags: int) -> None:
+def mount(source: str | None, target: Path, kind: str | None, flags: int, options: str = "") -> None:
+    """Call mount(2). Raises OSError."""
     encoded = [None if each is None else each.encode() for each in (source, str(target), kind)]
-    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), None), f"mount {target}")
+    check(libc.mount(*encoded, ctypes.c_ulong(flags), options.encode() or None), f"mount {target}")
 
 
-def _check(result: int, doing: str) -> None:
+def check(result: int, doing: str) -> None:
+    """Raise OSError if a call failed."""
     if result != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"cannot {doing}: {os.strerror(error)}")

@@ -14,7 +14,8 @@ class Launch:
     where programs find `cutset_client` and its modules. published, since: the contract's meaning of
     publishers' records, and from when on subscribers must receive events. traits: of its role. key_log: the
     file to which it must log the keys of its TLS connections; None: it need not. system: the folder of the
-    system's file.
+    system's file. image_root: the files of its image. keeps_owners: whether these have the image's
+    owners, as which it may run.
     """
 
     program: Program
@@ -25,6 +26,8 @@ class Launch:
     traits: frozenset[str]
     system: Path
     key_log: Path | None = None
+    image_root: Path | None = None
+    keeps_owners: bool = False
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -38,4 +41,6 @@ class Launch:
             frozenset(given["traits"]),
             Path(given["system"]),
             Path(given["key_log"]) if given["key_log"] else None,
+            Path(given["image_root"]) if given["image_root"] else None,
+            given["keeps_owners"],
         )

@@ -14,37 +14,29 @@ import contextlib
 import ctypes
 import json
 import os
-import pwd
-import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from node.core.machine import Log, NodeProgress
-from node.core.program import Program
 from node.core.specification import NodeSpec
 from node.core.wrong_clock import WrongClock
 from node.programs.client_channel import ClientChannel
-from node.programs.environment import environment, prepare
+from node.programs.environment import environment, image_view, in_image, prepare
 from node.programs.faked_clock import PERIOD_S, FakedClock, executable_problem
 from node.programs.host_view import enter_view
+from node.programs.image_view import ImageView, enter_running
 from node.programs.launch import Launch
 from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
-from node.tcp.child import (
-    PR_SET_PDEATHSIG,
-    enter_control_groups,
-    enter_host,
-    log_line,
-    open_append,
-    send_to_launcher,
-)
-from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
+from node.programs.starting import child_setup, child_setup_in_image, start_program
+from node.tcp.child import enter_host, log_line, open_append, send_to_launcher
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -83,6 +75,7 @@ class Minder:
         self._clock: FakedClock | None = None
         self._following: asyncio.Task[None] | None = None
         self._process: subprocess.Popen[bytes]
+        self._view: ImageView | None
 
     async def run(self) -> int:
         """Run until the program has ended; return the exit code."""
@@ -93,7 +86,13 @@ class Minder:
         except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
             self._fail(f"cannot start {self._program.run[0]}: {error}")
             return FAILED
-        self._watch = ReadyWatch(self._program.ready, self._spec.address, env, str(self._launch.folder))
+        self._watch = ReadyWatch(
+            self._program.ready,
+            self._spec.address,
+            env,
+            str(self._launch.folder),
+            lambda command: self._setup_beside(command, env),
+        )
         self._output = ProgramOutput(self.log, self._watch.saw_line)
         self._control.setblocking(False)
         loop.add_reader(self._control, self._read_control, channel)
@@ -129,20 +128,35 @@ class Minder:
             env |= self._clock.prepare(self._program.run, env.get("PATH", os.defpath))
             self._set_clock(self._spec.clock)
         paths = [Path(each) for each in (sys.prefix, *self._launch.python_path.split(os.pathsep))]
-        folders = (self._launch.folder.parent.parent, self._launch.system, *paths)
-        kept = [each for each in folders if each.is_dir()]
+        folders = (self._launch.folder.parent.parent, self._launch.system, *paths, self._launch.image_root)
+        kept = [each for each in folders if each and each.is_dir()]
         enter_view(self._spec.host, hosts, storage, kept)
-        self._process = subprocess.Popen(
-            self._program.run,
+        self._view = image_view(self._spec, self._launch, hosts, storage)
+        run, folder = self._program.run, self._launch.folder
+        if self._view is None:
+            setup = child_setup(self._program)
+        else:
+            env_inside = in_image(env, self._launch)
+            setup = child_setup_in_image(self._program, run, env_inside, self._view, self._view.enter)
+        self._process = start_program(
+            run,
+            setup,
+            self._spec.control_groups,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=env,
-            cwd=self._launch.folder,
-            preexec_fn=child_setup(self._program, self._spec.control_groups),  # noqa: PLW1509 - this process has one thread
+            cwd=folder,
         )
         self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
         return env
+
+    def _setup_beside(self, command: Sequence[str], env: Mapping[str, str]) -> Callable[[], None] | None:
+        """Return how a command enters the program's image; None for one of the machine."""
+        if self._view is None or command[0] == sys.executable:
+            return None
+        enter = partial(enter_running, self._process.pid)
+        return child_setup_in_image(self._program, command, in_image(env, self._launch), self._view, enter)
 
     async def _report_when_ready(self) -> None:
         try:
@@ -262,33 +276,6 @@ class Minder:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         send_to_launcher(self._control, self._spec.name, message)
-
-
-def child_setup(program: Program, control_groups: Iterable[str] = ()) -> Callable[[], None]:
-    """Return the function that prepares the forked child. Raises KeyError for an unknown user."""
-    user = pwd.getpwnam(program.user) if program.user and os.geteuid() == 0 else None
-    limits, own = program.limits, signal.Signals[f"SIG{program.stop.signal}"]
-    processors = sorted(os.sched_getaffinity(0))[: limits.processors]
-
-    def become_it() -> None:
-        enter_control_groups(control_groups)
-        if own != signal.SIGKILL:
-            signal.signal(own, signal.SIG_DFL)
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        if limits.memory_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
-        if limits.processors is not None:
-            os.sched_setaffinity(0, processors)
-        limit_bounding_set(OF_PROGRAMS)
-        if user is not None:
-            os.initgroups(user.pw_name, user.pw_gid)
-            os.setgid(user.pw_gid)
-            os.setuid(user.pw_uid)
-        drop_capabilities(OF_PROGRAMS)
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    return become_it
 
 
 def _first_problem(pid: int) -> str | None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+import subprocess
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from node.core.program import Readiness
 
@@ -19,11 +20,18 @@ class NotReadyError(Exception):
 
 class ReadyWatch:
     """Waits for all conditions of a `Readiness`. It is notified of lines of output and of the client's
-    report.
+    report. setup: returns what a command's forked child does first.
     """
 
-    def __init__(self, wanted: Readiness, address: str, env: Mapping[str, str], folder: str) -> None:
-        self._wanted, self._address = wanted, address
+    def __init__(
+        self,
+        wanted: Readiness,
+        address: str,
+        env: Mapping[str, str],
+        folder: str,
+        setup: Callable[[Sequence[str]], Callable[[], None] | None],
+    ) -> None:
+        self._wanted, self._address, self._setup = wanted, address, setup
         self._env, self._folder = env, folder
         self._pattern = re.compile(wanted.line) if wanted.line else None
         self._line, self._reported = asyncio.Event(), asyncio.Event()
@@ -84,6 +92,7 @@ class ReadyWatch:
             stderr=asyncio.subprocess.DEVNULL,
             env=dict(self._env),
             cwd=self._folder,
+            preexec_fn=self._setup(self._wanted.command),
         )
         try:
             return await process.wait() == 0
@@ -98,7 +107,7 @@ async def _until(attempt: Callable[[], Awaitable[bool]]) -> None:
         try:
             if await attempt():
                 return
-        except (OSError, TimeoutError, EOFError):
+        except (OSError, TimeoutError, EOFError, subprocess.SubprocessError):
             pass  # not yet: the next attempt may succeed
         await asyncio.sleep(AGAIN_S)
 

@@ -41,6 +41,7 @@ from testbed.machines.ssh.connection_pool import ConnectionPool, connected
 from testbed.machines.ssh.ssh import SshConnection
 from testbed.machines.started_runs import forget, record_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
+from testbed.programs import images_of
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 from topologies.errors import InputError
 
@@ -105,6 +106,9 @@ class SshBackend:
         if plan.traffic:
             problem = "is not supported on the machines of an inventory: use --on local"
             raise InputError(plan.experiment, None, "traffic", problem)
+        if images := images_of(plan):
+            problem = f"runs {images[0].source}, and images are not sent to other machines: use --on local"
+            raise InputError(plan.system, None, "roles", problem)
         if plan.programs is None and not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: give its"

@@ -73,6 +73,15 @@ def user_namespace_needed() -> bool:
     return needs_user_namespace(effective_capabilities())
 
 
+def has_other_users() -> bool:
+    """Return whether a sandbox's programs can run as other users than its own, inside and outside of it.
+
+    A user namespace of a sandbox has a single user (user_namespaces(7)).
+    """
+    counts = [int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    return sum(counts) > 1 and not user_namespace_needed()
+
+
 def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
     """Return which setting forbids ordinary users to create namespaces, and the remedy; None if none does.
 

@@ -183,8 +183,12 @@ def _programs_here(name: str, system: object) -> Programs | None:
 
 
 def _as_elsewhere(programs: Programs) -> Programs:
-    """Return the programs without their folder, to compare them between machines."""
-    return replace(programs, folder="", file=Path(programs.file).name)
+    """Return the programs without their folder and the places of images, to compare them between machines."""
+    roles = {
+        name: replace(role, image=role.image and replace(role.image, source=""))
+        for name, role in programs.roles.items()
+    }
+    return replace(programs, folder="", file=Path(programs.file).name, roles=roles)
 
 
 def digest_of_file(path: Path) -> str:

@@ -415,6 +415,8 @@ def _program_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
         if full or role not in shown:
             shown.add(role)
             yield "program", f"{name}: {shlex.join(launch['program']['run'])}"
+            if image := launch["program"]["image"]:
+                yield "", f"in the image {image['source']}, {image['digest']}"
     if (more := 0 if full else len(plan.processes) - len(shown)) and shown:
         yield "", f"and {more} more of these kinds"
 

@@ -15,6 +15,7 @@ from experiments.archives.packing import pack
 from experiments.archives.unpacking import unpacked
 from experiments.records.run_record import Outcome, RunRecord, Times, record_to_json
 from experiments.records.rundir import RunDirectory
+from node.core.program import Image, Program, Programs
 from tests.experiments.small_experiment import GOOD
 from tests.run_json import ZERO_NS, little_run
 from tests.virtual_runs import experiment_in, simulated
@@ -25,7 +26,10 @@ LICENSE, PUBLISHER = "https://spdx.org/licenses/CC-BY-4.0", "A Lab <https://lab.
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MACHINES = replace(little_run(), commit=f"{COMMIT}-changed")
 KILLED = replace(MACHINES, outcome=None, times=Times(started_ns=ZERO_NS, zero_ns=ZERO_NS + 1_234_567_890))
+IN_IMAGE = Program((), image=Image("/images/broker.tar", f"sha256:{COMMIT:0>64}"))
+PROGRAMS = Programs("packed.yaml", "/packed", (), {"broker": IN_IMAGE, "second": IN_IMAGE})
 RECORDS = {
+    "image": replace(MACHINES, plan=replace(MACHINES.plan, programs=PROGRAMS)),
     "completed": replace(MACHINES, machines=()),
     "machines": MACHINES,
     "crashed": replace(MACHINES, outcome=Outcome.CRASHED, problems=("a warning", "the relay died")),
@@ -51,11 +55,23 @@ def described(run: RunDirectory, folder: Path, **given: str) -> tuple[Path, dict
     return place, {each["@id"]: each for each in graph}
 
 
+def test_the_images_of_programs_have_their_digests(tmp_path: Path) -> None:
+    _, entities = described(make_run(tmp_path, "image", RECORDS["image"]), tmp_path)
+    reference = entities["#run"]["containerImage"]
+    assert entities[reference["@id"]] == {
+        **reference,
+        "@type": "ContainerImage",
+        "name": "broker.tar",
+        "sha256": f"{COMMIT:0>64}",
+    }
+
+
 @pytest.mark.slow
 def test_the_profiles_validator_finds_all_that_is_required_and_recommended(tmp_path: Path) -> None:
     (tmp_path / "virtual").mkdir()
     runs = [
-        make_run(tmp_path, kind, RECORDS[kind]) for kind in ("completed", "machines", "crashed", "killed")
+        make_run(tmp_path, kind, RECORDS[kind])
+        for kind in ("completed", "machines", "crashed", "image", "killed")
     ]
     runs.append(simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path / "virtual"))
     (runs[0].captures / "r0-r1@r0 100 %: a#b?.pcap").write_bytes(b"packets")

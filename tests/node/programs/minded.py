@@ -40,6 +40,8 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
         "traits": given.pop("traits", ("publisher", "subscriber")),
         "key_log": given.pop("key_log", None),
         "system": str(folder),
+        "image_root": given.pop("image_root", None),
+        "keeps_owners": os.geteuid() == 0,
     }
     made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
     return replace(

@@ -46,6 +46,7 @@ MAY_NAME_PYTHON = {
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
     "analysis/jobs/probe.py": "says which one a cluster's worker is",
     "testbed/programs.py": "names the one of programs' clients, which start in folders of their own",
+    "node/programs/minder.py": "tells its commands from those of an image",
     "testbed/campaign/nights/night_installation.py": "finds the `cutset` beside it",
     "testbed/machines/software/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",

@@ -1,0 +1,181 @@
+"""Layers of an image, unpacked one over another into a folder.
+
+Names lead nowhere else: symbolic links are resolved as if the folder were /. Devices are left out, and the
+rights of executables to change their user, which programs of a run cannot use. Source: OCI Image Format
+Specification 1.1, "Image Layer Filesystem Changeset".
+"""
+
+import contextlib
+import gzip
+import hashlib
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+from systems.images.archives import Files, ImageDescription, ImageError
+
+BYTES_MAX = 64 << 30
+ENTRIES_MAX = 2_000_000
+LINKS_MAX = 40
+"""Symbolic links on the way to a file, as in the kernel (path_resolution(7))."""
+CHUNK_BYTES = 1 << 20
+WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def unpack(files: Files, image: ImageDescription, root: Path, *, keeps_owners: bool) -> None:
+    """Unpack all layers into an empty folder. Raises ImageError, also if a layer is not what its digest says.
+
+    keeps_owners: give files the users of the image; otherwise they belong to the caller.
+    """
+    filling = _Root(root, keeps_owners=keeps_owners)
+    for name, digest in image.layers:
+        with tempfile.TemporaryFile(dir=root.parent) as layer, files.open(name) as packed:
+            _check_content(packed, layer, digest, name)
+            try:
+                filling.add(layer)
+            except (OSError, ValueError, tarfile.TarError) as error:
+                raise ImageError(f"layer {name} cannot be unpacked: {error}") from None
+    filling.finish()
+
+
+def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str) -> None:
+    """Write the uncompressed layer, and check that it has its digest."""
+    found, size = hashlib.sha256(), 0
+    try:
+        with _uncompressed(packed) as content:
+            while chunk := content.read(CHUNK_BYTES):
+                size += len(chunk)
+                if size > BYTES_MAX:
+                    raise ImageError(f"layer {name} is larger than {BYTES_MAX >> 30} GiB")
+                found.update(chunk)
+                layer.write(chunk)
+    except (OSError, EOFError) as error:
+        raise ImageError(f"layer {name} cannot be read: {error}") from None
+    if f"sha256:{found.hexdigest()}" != digest:
+        raise ImageError(f"is damaged: layer {name} has another digest")
+    layer.seek(0)
+
+
+def _uncompressed(packed: IO[bytes]) -> Any:
+    head = packed.read(len(ZSTD))
+    packed.seek(0)
+    if head.startswith(GZIP):
+        return gzip.GzipFile(fileobj=packed)
+    if head == ZSTD:
+        import pyarrow  # noqa: PLC0415 - takes long, and few images need it
+
+        return pyarrow.CompressedInputStream(packed, "zstd")
+    return contextlib.nullcontext(packed)
+
+
+class _Root:
+    """The folder that layers fill."""
+
+    def __init__(self, root: Path, *, keeps_owners: bool) -> None:
+        self._root, self._keeps_owners = root, keeps_owners
+        self._entries = self._size_bytes = 0
+        self._modes: dict[Path, int] = {}  # of folders: set last, because they may forbid writing
+
+    def add(self, layer: IO[bytes]) -> None:
+        """Remove what the layer hides, also if its own files come first; then add its files."""
+        if layer.seek(0, os.SEEK_END) == 0:
+            return
+        for is_adding in (False, True):
+            layer.seek(0)
+            with tarfile.open(fileobj=layer, mode="r:") as archive:
+                for member in archive:
+                    self._check_limits(member, counts=is_adding)
+                    place = self._inside(member.name)
+                    if place.name.startswith(WHITEOUT):
+                        if not is_adding:
+                            self._hide(place)
+                    elif is_adding:
+                        self._make(archive, member, place)
+
+    def finish(self) -> None:
+        """Give folders their modes."""
+        for folder, mode in self._modes.items():
+            if folder.is_dir() and not folder.is_symlink():
+                folder.chmod(mode if self._keeps_owners else mode | stat.S_IRWXU)
+
+    def _check_limits(self, member: tarfile.TarInfo, *, counts: bool) -> None:
+        if counts:
+            self._entries += 1
+            self._size_bytes += member.size
+        if self._entries > ENTRIES_MAX or self._size_bytes > BYTES_MAX:
+            raise ValueError(f"more than {ENTRIES_MAX:,} files, or {BYTES_MAX >> 30} GiB")
+
+    def _inside(self, name: str) -> Path:
+        """Return a file's place, with the symbolic links of its folders resolved below the root."""
+        if ".." in name.split("/"):
+            raise ValueError(f"{name} leads out of the image")
+        waiting, at, links = name.split("/")[::-1], list[str](), 0
+        while waiting:
+            part = waiting.pop()
+            if part == "..":
+                del at[-1:]
+            elif part not in {"", "."}:
+                at.append(part)
+                place = self._root.joinpath(*at)
+                if any(waiting) and place.is_symlink():
+                    links += 1
+                    if links > LINKS_MAX:
+                        raise ValueError(f"{name}: too many symbolic links")
+                    target = str(place.readlink())
+                    at = [] if target.startswith("/") else at[:-1]
+                    waiting += target.split("/")[::-1]
+        return self._root.joinpath(*at)
+
+    def _hide(self, whiteout: Path) -> None:
+        if whiteout.name == OPAQUE:
+            if whiteout.parent.is_dir():
+                for each in list(whiteout.parent.iterdir()):
+                    _remove(each)
+        elif (hidden := whiteout.name.removeprefix(WHITEOUT)) not in {"", ".", ".."}:
+            _remove(whiteout.with_name(hidden))
+
+    def _make(self, archive: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+        if not (member.isdir() or member.isreg() or member.issym() or member.islnk() or member.isfifo()):
+            return
+        is_folder = place.is_dir() and not place.is_symlink()
+        if place == self._root and not member.isdir():
+            raise ValueError(f"{member.name} takes the place of the root")
+        if not (member.isdir() and is_folder):
+            _remove(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if member.isdir():
+            place.mkdir(exist_ok=True)
+            self._modes[place] = member.mode & 0o7777
+        elif member.issym():
+            place.symlink_to(member.linkname)
+        elif member.islnk():
+            place.hardlink_to(self._inside(member.linkname))
+            return  # it shares owner, mode and times
+        elif member.isfifo():
+            os.mkfifo(place)
+        else:
+            self._write(archive, member, place)
+        if self._keeps_owners:
+            os.chown(place, member.uid, member.gid, follow_symlinks=False)
+        if member.isreg() or member.isfifo():
+            place.chmod(member.mode & 0o777)
+            os.utime(place, (member.mtime, member.mtime))  # compiled Python compares it
+
+    def _write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+        content = archive.extractfile(member)
+        assert content is not None  # it is a file
+        with content, place.open("xb") as file:
+            shutil.copyfileobj(content, file, CHUNK_BYTES)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path)

@@ -1,0 +1,176 @@
+"""Images of this user, unpacked once: below $XDG_CACHE_HOME/cutset/images, by default ~/.cache/cutset/images.
+
+    as-root/<digest>/root    the files, with the owners that the image gives them
+    as-user/<digest>/root    the files, all the user's own
+    fetched/<digest>         what skopeo fetched for a reference of this digest
+
+A folder appears there whole or not at all. Images may be removed at any time between runs.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from node.core.program import Image
+from systems.images.archives import ImageDescription, ImageError, described, opened
+from systems.images.layers import unpack
+
+REFERENCE = re.compile(r"(docker://|docker-daemon:|containers-storage:)[\w.:/@+-]+")
+FETCH_TIMEOUT_S = 1800.0
+PARTIAL = ".partial-"
+ERROR_CHARACTERS_MAX = 300
+_TIME = re.compile(r'^time="[^"]*" level=\w+ msg=')
+
+
+def is_reference(source: str) -> bool:
+    """Return whether skopeo has to fetch this image."""
+    return REFERENCE.fullmatch(source) is not None
+
+
+def describe(source: str) -> ImageDescription:
+    """Return an image's description. source: as in `Image`. A reference is fetched once.
+
+    Raises ImageError.
+    """
+    path, name = _place(source)
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError as error:
+        raise ImageError(f"{path} cannot be read: {error.strerror}") from None
+    return _describe(path, name, changed_ns)
+
+
+def root_of(image: Image, *, keeps_owners: bool) -> Path:
+    """Return where the files of an image are, or will be."""
+    return _kept(image.digest, keeps_owners=keeps_owners) / "root"
+
+
+def ensure_unpacked(image: Image, *, keeps_owners: bool) -> None:
+    """Unpack an image into the store if it is not there. Raises ImageError."""
+    kept = _kept(image.digest, keeps_owners=keeps_owners)
+    if kept.is_dir():
+        return
+    path, name = _place(image.source)
+    with _making(kept) as folder, opened(path) as files:
+        if folder is None:
+            return
+        found = described(files, name)
+        if found.digest != image.digest:
+            raise ImageError(f"{image.source} is not the planned image any more: it was {image.digest}")
+        (folder / "root").mkdir()
+        unpack(files, found, folder / "root", keeps_owners=keeps_owners)
+
+
+@cache
+def _describe(path: Path, name: str, changed_ns: int) -> ImageDescription:
+    """Read a description, cached. changed_ns: so that a changed file is read again."""
+    with opened(path) as files:
+        return described(files, name)
+
+
+def _place(source: str) -> tuple[Path, str]:
+    """Return the folder or archive of an image, and its name in there; "": there is only one."""
+    if is_reference(source):
+        return _fetched(source), ""
+    path = Path(source)
+    if not path.exists() and ":" in path.name:
+        file, _, name = source.rpartition(":")
+        while not Path(file).exists() and ":" in Path(file).name:  # names may have a port or a tag
+            file, _, more = file.rpartition(":")
+            name = f"{more}:{name}"
+        return Path(file), name
+    return path, ""
+
+
+def _kept(digest: str, *, keeps_owners: bool) -> Path:
+    return _store() / ("as-root" if keeps_owners else "as-user") / digest.removeprefix("sha256:")
+
+
+def _store() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if given.startswith("/") else Path.home() / ".cache") / "cutset" / "images"
+
+
+def _fetched(reference: str) -> Path:
+    kept = _store() / "fetched" / hashlib.sha256(reference.encode()).hexdigest()
+    if kept.is_dir():
+        return kept
+    if shutil.which("skopeo") is None:
+        raise ImageError(f"{reference} is fetched by skopeo, which is not installed: apt-get install skopeo")
+    with _making(kept) as folder:
+        if folder is not None:
+            command = [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "skopeo",
+                "copy",
+                "--quiet",
+                reference,
+                f"dir:{folder}",
+            ]
+            _run(command, reference)
+    return kept
+
+
+def _run(command: list[str], reference: str) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=FETCH_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise ImageError(f"{reference} was not fetched within {FETCH_TIMEOUT_S:.0f} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        why = _TIME.sub("", last).strip('"').replace('\\"', '"')[:ERROR_CHARACTERS_MAX]
+        remedy = "save it where there is a network (`skopeo copy`, `docker save`) and name the file"
+        raise ImageError(f"{reference} cannot be fetched: {why}; {remedy}")
+
+
+@contextlib.contextmanager
+def _making(kept: Path) -> Iterator[Path | None]:
+    """Yield a new folder that becomes `kept` at the end; None if another process made it meanwhile.
+
+    One process at a time makes something in the store; what killed ones left is removed. Raises ImageError.
+    """
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _check_private(_store())
+        with (_store() / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in kept.parent.glob(f"{PARTIAL}*"):
+                shutil.rmtree(left)
+            if kept.is_dir():
+                yield None
+                return
+            folder = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=kept.parent))
+            try:
+                yield folder
+                folder.rename(kept)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)  # it was renamed, or is of no use
+    except OSError as error:
+        raise ImageError(f"cannot be kept below {_store()}: {error.strerror}") from None
+
+
+def _check_private(store: Path) -> None:
+    """Close the store to others, who could run its executables as their owners. Raises ImageError."""
+    found = store.stat()
+    if found.st_uid != os.geteuid():
+        raise ImageError(f"{store} belongs to another user: set XDG_CACHE_HOME")
+    if stat.S_IMODE(found.st_mode) != stat.S_IRWXU:
+        store.chmod(stat.S_IRWXU)

@@ -1,0 +1,1 @@
+"""Images: read, unpacked, and run as nodes."""

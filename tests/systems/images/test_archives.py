@@ -1,0 +1,132 @@
+"""Archives of images: every layout names the same image; bad ones are refused in one line."""
+
+import gzip
+import json
+import shutil
+import tarfile
+
+import pyarrow
+import pytest
+
+from systems.images.archives import ImageError, described, opened
+from tests.systems.images.packed import ARCHITECTURE, configuration, digest, file, oci, saved, tar_of
+
+LAYER = tar_of([file("etc/motd", "hello")])
+CONFIG = configuration(
+    [LAYER],
+    Entrypoint=["/run.sh"],
+    Cmd=["-v"],
+    Env=["A=1=2"],
+    User="me:us",
+    WorkingDir="/srv",
+    StopSignal="3",
+)
+ONE = {"one:1": (CONFIG, [LAYER])}
+
+
+def describe(path, name=""):
+    with opened(path) as files:
+        return described(files, name)
+
+
+def as_archive(folder, path):
+    with tarfile.open(path, "w:gz") as archive:
+        for each in sorted(folder.rglob("*")):
+            archive.add(each, each.relative_to(folder), recursive=False)
+    return path
+
+
+def as_skopeo_dir(tmp_path):
+    """The layout `dir:`: the manifest, and blobs beside it."""
+    layout = oci(tmp_path / "layout", ONE)
+    flat = layout / "blobs" / "sha256"
+    manifest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
+    shutil.copy(flat / manifest.removeprefix("sha256:"), flat / "manifest.json")
+    return flat
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        lambda tmp_path: oci(tmp_path / "layout", ONE),
+        lambda tmp_path: oci(tmp_path / "layout", ONE, gzip.compress),
+        lambda tmp_path: oci(
+            tmp_path / "layout", ONE, lambda each: pyarrow.compress(each, "zstd", asbytes=True)
+        ),
+        lambda tmp_path: as_archive(oci(tmp_path / "layout", ONE), tmp_path / "oci.tar.gz"),
+        lambda tmp_path: saved(tmp_path / "saved.tar", ONE),
+        as_skopeo_dir,
+    ],
+    ids=["oci", "gzip", "zstd", "archive", "docker", "dir"],
+)
+def test_each_layout_has_the_same_image(tmp_path, pack):
+    found = describe(pack(tmp_path))
+    assert found.digest == digest(CONFIG)
+    assert [diff_id for _, diff_id in found.layers] == [digest(LAYER)]
+    assert (found.run, found.env) == (("/run.sh", "-v"), {"A": "1=2"})
+    assert (found.user, found.folder, found.stop_signal) == ("me:us", "/srv", "3")
+
+
+@pytest.mark.parametrize("pack", [oci, saved])
+def test_one_of_several_images_is_chosen_by_its_name(tmp_path, pack):
+    two = configuration([LAYER], Cmd=["two"])
+    path = pack(tmp_path / "both", {**ONE, "two:2": (two, [LAYER])})
+    assert describe(path, "two:2").run == ("two",)
+    with pytest.raises(ImageError, match="has 2 images: append a colon and one of: one:1, two:2"):
+        describe(path)
+    with pytest.raises(ImageError, match="has no image named three; it has one:1, two:2"):
+        describe(path, "three")
+
+
+def test_an_index_of_platforms_leads_to_the_image_for_this_machine(tmp_path):
+    layout = oci(tmp_path / "layout", ONE)
+    index = json.loads((layout / "index.json").read_text())
+    [mine] = index["manifests"]
+    here = {**mine, "platform": {"os": "linux", "architecture": ARCHITECTURE}}
+    away = {"digest": digest(b""), "size": 0, "platform": {"os": "linux", "architecture": "mips"}}
+    inner = json.dumps({"manifests": [away, here]}).encode()
+    (layout / "blobs" / "sha256" / digest(inner)[7:]).write_bytes(inner)
+    (layout / "index.json").write_text(json.dumps({"manifests": [{"digest": digest(inner), "size": 1}]}))
+    assert describe(layout).digest == digest(CONFIG)
+
+
+def test_an_image_of_another_machine_is_refused(tmp_path):
+    config = configuration([LAYER], architecture="s390x")
+    with pytest.raises(
+        ImageError, match=f"is an image for linux/s390x, and this machine is linux/{ARCHITECTURE}"
+    ):
+        describe(oci(tmp_path / "layout", {"a": (config, [LAYER])}))
+
+
+def test_a_changed_description_is_noticed(tmp_path):
+    layout = oci(tmp_path / "layout", ONE)
+    blob = layout / "blobs" / "sha256" / digest(CONFIG)[7:]
+    blob.write_bytes(CONFIG.replace(b"/run.sh", b"/bad.sh"))
+    with pytest.raises(ImageError, match="is damaged: the content of blobs/sha256/"):
+        describe(layout)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({}, "it has neither index.json"),
+        ({"manifest.json": "["}, "is not valid"),
+        ({"manifest.json": "[]"}, "has no image for"),
+        ({"manifest.json": '[{"Config": "../../etc/passwd", "Layers": []}]'}, "it has no ../../etc/passwd"),
+        ({"index.json": '{"manifests": [{"digest": "sha256:../../x"}]}'}, "manifests.0.digest"),
+        ({"index.json": json.dumps({"manifests": [{"digest": digest(b"")}]})}, "it has no blobs/sha256/e3b0"),
+    ],
+)
+def test_what_is_no_image_is_refused(tmp_path, content, problem):
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ImageError, match=problem):
+        describe(tmp_path)
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path):
+    whole = saved(tmp_path / "whole.tar", ONE).read_bytes()
+    for content in (b"", b"text", whole[:700]):
+        (tmp_path / "bad.tar").write_bytes(content)
+        with pytest.raises(ImageError):
+            describe(tmp_path / "bad.tar")

@@ -1,0 +1,125 @@
+"""Layers over one another: what a layer hides, and that no entry leads out of the image."""
+
+import os
+import stat
+from tarfile import BLKTYPE, DIRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE
+
+import pytest
+
+from systems.images.archives import ImageError, described, opened
+from systems.images.layers import unpack
+from tests.systems.images.packed import configuration, digest, file, oci, other, tar_of
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    """Unpack an image of these layers, each a list of entries."""
+
+    def made(*layers):
+        packed = [tar_of(each) for each in layers]
+        layout = oci(tmp_path / "layout", {"it": (configuration(packed), packed)})
+        root = tmp_path / "made" / "root"
+        root.mkdir(parents=True)
+        with opened(layout) as files:
+            unpack(files, described(files), root, keeps_owners=False)
+        return root
+
+    return made
+
+
+def content(root):
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_a_layer_replaces_and_hides_files_of_lower_ones(unpacked):
+    root = unpacked(
+        [file("./a", "1"), file("b", "1"), file("d/x", "1"), file("d/y", "1"), file("e/x", "1")],
+        [
+            file("a", "2"),
+            file(".wh.b"),
+            file("d/new", "2"),
+            file("d/.wh..wh..opq"),
+            file("e/.wh.x"),
+            file("e/x", "2"),
+        ],
+    )
+    assert content(root) == {"a": "2", "d/new": "2", "e/x": "2"}
+
+
+def test_kinds_of_entries_take_each_others_place(unpacked):
+    root = unpacked(
+        [file("a/x", "1"), other("b", SYMTYPE, "a"), file("c", "1")],
+        [file("a", "2"), other("b", DIRTYPE), other("c", SYMTYPE, "a")],
+    )
+    assert content(root) == {"a": "2"}
+    assert (root / "c").is_symlink()
+    assert not (root / "b").is_symlink()
+
+
+def test_folders_that_are_links_are_followed_within_the_image(unpacked, tmp_path):
+    (tmp_path / "outside").mkdir()
+    root = unpacked(
+        [other("lib", SYMTYPE, "usr/lib"), other("abs", SYMTYPE, str(tmp_path / "outside"))],
+        [other("up", SYMTYPE, "../../../outside"), file("lib/x", "1"), file("abs/y", "1"), file("up/z", "1")],
+    )
+    inside = str(tmp_path / "outside").lstrip("/")
+    assert content(root) == {"usr/lib/x": "1", f"{inside}/y": "1", "outside/z": "1"}
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_hard_links_stay_within_the_image(unpacked):
+    root = unpacked([file("a", "1"), other("b", LNKTYPE, "/a")])
+    assert (root / "b").stat().st_ino == (root / "a").stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [file("../x", "1")],
+        [file("a/../../x", "1")],
+        [other("x", LNKTYPE, "../../../etc/passwd")],
+        [other("x", LNKTYPE, "/etc/passwd")],
+        [other("a", SYMTYPE, "b"), other("b", SYMTYPE, "a"), file("a/x", "1")],
+        [file(".", "1")],
+    ],
+)
+def test_entries_that_lead_out_are_refused(unpacked, tmp_path, entries):
+    with pytest.raises(ImageError, match="cannot be unpacked"):
+        unpacked(entries)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["layout", "made"]
+
+
+def test_a_whiteout_hides_nothing_outside(unpacked, tmp_path):
+    (tmp_path / "victim").write_text("1")
+    unpacked([other("up", SYMTYPE, "/../.."), file("up/.wh.victim"), file(".wh..."), file("up/.wh..wh..opq")])
+    assert (tmp_path / "victim").exists()
+
+
+def test_modes_are_kept_but_give_nobody_another_user(unpacked):
+    root = unpacked(
+        [
+            *(other("dir", DIRTYPE, mode=0o555), file("dir/x", "1", 0o4751)),
+            *(
+                other("tmp", DIRTYPE, mode=0o1777),
+                other("pipe", FIFOTYPE, mode=0o600),
+                other("disk", BLKTYPE),
+            ),
+        ]
+    )
+    modes = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in root.rglob("*")}
+    assert modes == {"dir": 0o755, "x": 0o751, "tmp": 0o1777, "pipe": 0o600}
+    assert (root / "dir" / "x").stat().st_uid == os.getuid()
+
+
+def test_a_changed_layer_is_noticed(tmp_path):
+    layer = tar_of([file("a", "1")])
+    layout = oci(tmp_path / "layout", {"it": (configuration([layer]), [layer])})
+    blob = layout / "blobs" / "sha256" / digest(layer)[7:]
+    blob.write_bytes(layer.replace(b"1", b"2", 1))
+    (tmp_path / "root").mkdir()
+    with opened(layout) as files, pytest.raises(ImageError, match="is damaged: layer"):
+        unpack(files, described(files), tmp_path / "root", keeps_owners=False)

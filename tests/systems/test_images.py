@@ -1,0 +1,146 @@
+"""A broker in an image on real packets: a link is cut, the broker is killed and restarted, a disk is full."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.records.rundir import RunDirectory
+from node.core.program import Image
+from systems.images.archives import ImageError
+from systems.images.store import describe, ensure_unpacked, root_of
+from testbed.cli import main
+from tests.systems.images.packed import configuration, digest, file, layer_of, saved
+from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.test_documentation import written
+
+WRITER = """\
+  writer:
+    traits: [coordinator]
+    image: ./nats.tar
+    run: [sh, -c, "while :; do n=$((n+1)); echo x >/file$n && echo room; sleep 0.1; done"]
+    user: "0"
+    limits: {storage: 1MB}
+"""
+FAULTS = """\
+faults:
+  - {name: cut, at: 1s, cut: [r0, r1], for: 1s}
+  - {name: full, at: 2s, fill: r0/writer-0}
+  - {name: room, at: 3s, restore: full}
+  - {name: end, at: 4s, kill: r0/server-0}
+  - {name: again, at: 4500ms, restart: r0/server-0}
+"""
+
+
+def make_system(folder: Path) -> str:
+    """Write the page's system, with an image of this machine's server; return the image's digest."""
+    written(folder)
+    with (folder / "inbox" / "system.yaml").open("a") as system:
+        system.write(WRITER)
+    experiment = folder / "inbox.yaml"
+    changed = experiment.read_text().partition("faults:")[0] + FAULTS
+    experiment.write_text(changed.replace("{server: 1,", "{server: 1, writer: 1,").replace("10s", "6s"))
+    layer = layer_of("nats-server", "sh", "sleep", more=[file("etc/passwd", "nats:x:7:7::/:\n")])
+    config = configuration([layer], Entrypoint=["nats-server"], Cmd=["-p", "4222"], User="nats")
+    saved(folder / "inbox" / "nats.tar", {"nats:1": (config, [layer])})
+    return digest(config)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, cache):
+    folder = tmp_path_factory.mktemp("packed")
+    return make_system(folder), run_on_packets(folder, (folder / "inbox.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CACHE_HOME", str(folder := tmp_path_factory.mktemp("cache")))
+        yield folder
+
+
+def output(run: RunDirectory, host: str) -> list[str]:
+    lines = map(json.loads, run.log(host).read_text().splitlines())
+    return [line["text"] for line in lines if line["event"] == "output"]
+
+
+class TestOnPackets:
+    pytestmark = needs("nats", always=True)
+
+    def test_events_go_through_it_before_and_after_the_cut(self, made):
+        events = made[1].read_summary()["events"]
+        assert events["published"] > 1000
+        assert events["delivered"] > 1400
+        assert events["stray"] == events["corrupted"] == 0
+
+    def test_it_was_killed_and_ran_again(self, made):
+        ends = [each.exit for each in made[1].read_run().processes if each.name == "r0/server-0"]
+        assert next(end.signal for end in ends if end is not None) == 9
+        assert sum("Server is ready" in text for text in output(made[1], "r0-server-0")) == 2
+
+    def test_all_that_it_writes_is_on_the_disk_that_is_full(self, made):
+        said = output(made[1], "r0-writer-0")
+        full = [number for number, text in enumerate(said) if text != "room"]
+        assert 0 < full[0] <= full[-1] < len(said) - 1
+
+    def test_the_record_says_what_ran(self, made):
+        expected, run = made
+        assert run.read_run().versions["nats.tar"] == expected
+
+
+def test_plan_prints_program_and_digest(tmp_path, capsys, cache):
+    expected = make_system(tmp_path)
+    assert main.run(["plan", str(tmp_path / "inbox.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "r0/server-0: nats-server -p 4222\n" in said
+    assert f"in the image {tmp_path}/inbox/nats.tar, {expected}\n" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("./nats.tar\n    ready", "./no.tar\n    ready", "roles.server.image: "),
+        ("./nats.tar\n    ready", "docker://nats:2\n    ready", "by skopeo, which is not installed: apt-get"),
+        ("./nats.tar\n    ready", "./nats.tar:no\n    ready", "has no image named no; it has nats:1"),
+        (
+            "    ready",
+            "    files: {/etc/../x: client.py}\n    ready",
+            "files./etc/../x: should be a file name",
+        ),
+        ("    image: ./nats.tar\n    ready", "    ready", "roles.server.run: needs a program, or an image"),
+        ("./nats.tar\n    ready", "./nats.tar:nats:1\n    ready", ""),
+    ],
+)
+def test_a_role_with_an_image_is_checked(tmp_path, capsys, monkeypatch, cache, old, new, problem):
+    make_system(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    system = tmp_path / "inbox" / "system.yaml"
+    system.write_text(system.read_text().replace(old, new))
+    code = main.run(["plan", str(tmp_path / "inbox.yaml")])
+    said = capsys.readouterr().err.splitlines()
+    assert (code, len(said)) == ((2, 1) if problem else (0, 0))
+    assert problem in "".join(said)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_image_is_unpacked_once_and_what_was_killed_is_removed(tmp_path, monkeypatch, kept):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    layer = layer_of("sh")
+    packed = saved(tmp_path / "a.tar", {"a:1": (configuration([layer]), [layer])})
+    image = Image(str(packed), describe(str(packed)).digest)
+    left = root_of(image, keeps_owners=False).parents[1] / ".partial-killed"
+    left.mkdir(parents=True)
+    ensure_unpacked(image, keeps_owners=False)
+    root = root_of(image, keeps_owners=False)
+    assert (root / "bin" / "sh").is_file()
+    assert not left.exists()
+    assert (tmp_path / "cache" / "cutset" / "images").stat().st_mode & 0o777 == 0o700
+    saved(packed, {"a:1": (configuration([layer], Cmd=["other"]), [layer])})
+    if kept:
+        ensure_unpacked(image, keeps_owners=False)
+        return
+    shutil.rmtree(root.parent)
+    with pytest.raises(ImageError, match="is not the planned image any more: it was sha256:"):
+        ensure_unpacked(image, keeps_owners=False)
+    assert [each.name for each in root.parents[1].iterdir()] == []
