@@ -51,14 +51,12 @@ def main() -> int:
     started = made.with_name("native-unfinished")
     shutil.rmtree(started, ignore_errors=True)
     shutil.copytree(package, started / "node", ignore=shutil.ignore_patterns("__pycache__"))
-    command = [str(Path(sys.executable).with_name("mypyc")), *modules(started / "node")]
+    command = [str(made.with_name("bin") / "mypyc"), *modules(started / "node")]
     level = os.environ | {"MYPYC_OPT_LEVEL": "2"}
     done = subprocess.run(command, cwd=started, env=level, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.stderr.write(done.stdout[-SHOWN:] + done.stderr[-SHOWN:])
-        sys.stderr.write(
-            "cutset: mypyc failed; it needs a C compiler and Python's headers (gcc, python3-dev)\n"
-        )
+        sys.stderr.write("cutset: mypyc failed; it needs a C compiler and the headers of Python\n")
         return done.returncode
     shutil.rmtree(started / "build")
     shutil.rmtree(made, ignore_errors=True)
