@@ -116,6 +116,7 @@ def _images(record: Mapping[str, Any]) -> list[dict[str, Any]]:
             digest: {
                 "@id": f"#{digest}",
                 "@type": "ContainerImage",
+                "additionalType": {"@id": _WORKFLOW_RUN + "DockerImage"},
                 "name": str(image.get("source")).rpartition("/")[2],
                 "sha256": digest.removeprefix("sha256:"),
             }

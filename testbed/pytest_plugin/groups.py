@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from experiments.files.scratch import scratch
-
 FOLDER = "cutset_groups"
 """The key of the folder in the input that pytest-xdist sends to a worker. It enables groups."""
 
@@ -45,6 +43,8 @@ class Groups:
 
     def _created_folder(self) -> Path:
         if self._folder is None:
+            from experiments.files.scratch import scratch
+
             self._folder = self._kept.enter_context(scratch("cutset-grouped-", Path(tempfile.gettempdir())))
         return self._folder
 

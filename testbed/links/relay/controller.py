@@ -162,8 +162,6 @@ class RelayEmulator:
         doing = f"the relay's order {order['do']!r}"
         if self._control is None or self._stopped:
             raise TestbedError(f"{doing} failed: the relay is not running")
-        if failure := self.failure():
-            raise TestbedError(f"{doing} failed: {failure}")
         with self._lock:
             try:
                 self._control.send(order)

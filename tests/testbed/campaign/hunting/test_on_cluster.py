@@ -69,7 +69,7 @@ def workers(cluster) -> list[psutil.Process]:
 
 
 def test_cases_run_on_its_cores_and_the_same_comes_of_them(cluster, tmp_path):
-    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "10")
+    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "4")
     assert done.returncode == exit_codes.FINE, done.stderr
     assert "2 cores of the cluster run cases" in done.stderr
     here = subprocess.run(

@@ -128,7 +128,7 @@ def test_the_supervisors_own_files_are_not_shipped(tmp_path: Path) -> None:
     machine: InventoryMachine = load_inventory(inventory).machines[0]
     command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=60).command()
     assert command[:2] == ["env", "PYTHONPATH=/f/code/1"]
-    assert command.count("--without") == 3
+    assert command.count("--without") == 2
     assert "supervisor.json" in command
 
 
