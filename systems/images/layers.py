@@ -99,9 +99,10 @@ class _Root:
                         self._make(archive, member, place)
 
     def finish(self) -> None:
-        """Give folders their modes."""
+        """Give folders their modes: those that no later entry replaced, or put behind a symbolic link."""
         for folder, mode in self._modes.items():
-            if folder.is_dir() and not folder.is_symlink():
+            is_here = self._inside(str(folder.relative_to(self._root))) == folder
+            if is_here and folder.is_dir() and not folder.is_symlink():
                 folder.chmod(mode if self._keeps_owners else mode | stat.S_IRWXU)
 
     def _check_limits(self, member: tarfile.TarInfo, *, counts: bool) -> None:

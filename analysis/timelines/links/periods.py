@@ -104,7 +104,10 @@ class SelectedPackets:
 
 
 def read_selected(record: RunRecord) -> dict[LinkDirection, tuple[SelectedPackets, ...]]:
-    """Return the packets of link directions that faults select; the first selection of a packet counts."""
+    """Return the packets of link directions that faults select; the first selection of a packet counts.
+
+    They are in the order in which they first changed each link direction, as in the relay.
+    """
     addresses = {host.name: int(ip_address(host.address)) for host in record.plan.hosts}
     host_of = {process.name: process.host for process in record.plan.processes}
     found: dict[LinkDirection, tuple[SelectedPackets, ...]] = {}
@@ -115,7 +118,10 @@ def read_selected(record: RunRecord) -> dict[LinkDirection, tuple[SelectedPacket
             if len(periods) > 1:
                 packets = SelectedPackets(str(selects), address, selects.port, periods)
                 found[direction] = (*found.get(direction, ()), packets)
-    return found
+    return {
+        direction: tuple(sorted(each, key=lambda packets: packets.periods[1].start_ns or 0))
+        for direction, each in found.items()
+    }
 
 
 def read_periods(

@@ -99,6 +99,15 @@ def test_a_whiteout_hides_nothing_outside(unpacked, tmp_path):
     assert (tmp_path / "victim").exists()
 
 
+@pytest.mark.parametrize("hides", [[], [file(".wh.up")]])
+def test_modes_of_folders_that_a_link_replaced_go_nowhere(unpacked, tmp_path, hides):
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    folders = [other("up", DIRTYPE), other("up/victim", DIRTYPE, mode=0o777)]
+    unpacked(folders, hides, [other("up", SYMTYPE, str(tmp_path))])
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o700
+
+
 def test_modes_are_kept_but_give_nobody_another_user(unpacked):
     root = unpacked(
         [

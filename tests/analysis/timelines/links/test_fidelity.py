@@ -10,7 +10,7 @@ from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED, Period
 from analysis.timelines.links.link_behaviour import Behaviour, DelayPercentiles, measure
 from analysis.timelines.links.link_flow import Losses
 from analysis.timelines.links.link_segments import LinkSide, match
-from analysis.timelines.links.periods import Period, read_periods
+from analysis.timelines.links.periods import Period, read_periods, read_selected
 from analysis.timelines.links.traversals import PACKET_COLUMNS
 from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.world import MS, ZERO, S, run_json, run_record
@@ -287,6 +287,15 @@ def test_a_change_that_could_not_be_applied_begins_no_period():
     forward, backward = (read_periods(record_from_json(run))["r2-r3", way] for way in ("forward", "backward"))
     assert [p.state for p in forward] == ["up", "up"]
     assert [p.state for p in backward] == ["up", "blackhole", "up"]
+
+
+def test_selections_of_a_link_are_in_the_order_in_which_they_changed_it():
+    elsewhere = "{name: e, at: 1s, set: [r0, r1], of: r2/proxy-0, delay: 80ms}"
+    port = "{name: p, at: 2s, set: [r1, r2], port: 9, delay: 80ms}"
+    process = "{name: o, at: 3s, set: [r1, r2], of: r2/proxy-0, delay: 80ms}"
+    selected = read_selected(run_record(f"faults=[{elsewhere}, {port}, {process}]", "expect=[]"))
+    assert [each.port for each in selected["r1-r2", "forward"]] == [9, None]
+    assert [each.port for each in selected["r0-r1", "forward"]] == [None]
 
 
 def test_set_changes_the_configuration_from_its_applied_time_on():
