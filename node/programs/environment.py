@@ -24,7 +24,7 @@ KEY_LOG_VARIABLE = "SSLKEYLOGFILE"
 """Variable by which Python's ssl, curl, Firefox and many others know where to log the keys of TLS
 connections.
 """
-OF_CLIENTS = (CLIENT_VARIABLE, "PYTHONPATH", "PYTHONUNBUFFERED")
+CLIENT_VARIABLES = (CLIENT_VARIABLE, "PYTHONPATH", "PYTHONUNBUFFERED")
 NOT_HANDED_ON = ("CUTSET_", "PYTHON", "VIRTUAL_ENV")
 """Prefixes of variables that programs do not inherit."""
 
@@ -96,9 +96,9 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
     return {**given, **own, **launch.program.env}
 
 
-def in_image(env: Mapping[str, str], launch: Launch) -> dict[str, str]:
+def image_environment(env: Mapping[str, str], launch: Launch) -> dict[str, str]:
     """Return what a program in an image gets of an environment: nothing of the machine's."""
-    own = (KEY_LOG_VARIABLE, *(OF_CLIENTS if launch.program.is_client else ()))
+    own = (KEY_LOG_VARIABLE, *(CLIENT_VARIABLES if launch.program.is_client else ()))
     return {**{name: env[name] for name in own if name in env}, **launch.program.env}
 
 

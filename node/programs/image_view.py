@@ -153,7 +153,8 @@ def user_of(given: str, passwd: Path = Path("/etc/passwd"), group: Path = Path("
     """
     name, _, group_name = given.partition(":")
     name = name or "0"
-    users, groups = _rows(passwd, FIELDS_OF_PASSWD), _rows(group, 3)
+    users = [row for row in _rows(passwd, FIELDS_OF_PASSWD) if row[3].isdecimal()]
+    groups = _rows(group, 3)
     known = next((row for row in users if name == row[0]), None) or next(
         (row for row in users if name == row[2]), None
     )

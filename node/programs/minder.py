@@ -28,7 +28,7 @@ from node.core.machine import Log, NodeProgress
 from node.core.specification import NodeSpec
 from node.core.wrong_clock import WrongClock
 from node.programs.client_channel import ClientChannel
-from node.programs.environment import environment, image_view, in_image, prepare
+from node.programs.environment import environment, image_environment, image_view, prepare
 from node.programs.faked_clock import PERIOD_S, FakedClock, executable_problem
 from node.programs.host_view import enter_view
 from node.programs.image_view import ImageView, enter_running
@@ -136,7 +136,7 @@ class Minder:
         if self._view is None:
             setup = child_setup(self._program)
         else:
-            env_inside = in_image(env, self._launch)
+            env_inside = image_environment(env, self._launch)
             setup = child_setup_in_image(self._program, run, env_inside, self._view, self._view.enter)
         self._process = start_program(
             run,
@@ -156,7 +156,8 @@ class Minder:
         if self._view is None or command[0] == sys.executable:
             return None
         enter = partial(enter_running, self._process.pid)
-        return child_setup_in_image(self._program, command, in_image(env, self._launch), self._view, enter)
+        env_inside = image_environment(env, self._launch)
+        return child_setup_in_image(self._program, command, env_inside, self._view, enter)
 
     async def _report_when_ready(self) -> None:
         try:

@@ -143,11 +143,12 @@ def test_a_copy_serves_where_the_kernel_shows_no_files_over_others(tmp_path, ima
         ("writer:others", (7, 10, (10,), "/home/writer")),
         ("99:5", (99, 5, (5,), "/")),
         ("nobody", None),
+        ("groupless", None),
         ("7:nogroup", None),
     ],
 )
 def test_a_user_is_looked_up_in_the_image(tmp_path, given, expected):
-    (tmp_path / "passwd").write_text(PASSWD + "broken\n")
+    (tmp_path / "passwd").write_text(PASSWD + "broken\n" + "groupless:x:3::::\n")
     (tmp_path / "group").write_text(GROUP)
     if expected is None:
         with pytest.raises(NoSuchUserError, match="the image has no"):

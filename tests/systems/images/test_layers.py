@@ -108,7 +108,7 @@ def test_modes_of_folders_that_a_link_replaced_go_nowhere(unpacked, tmp_path, hi
     assert stat.S_IMODE(victim.stat().st_mode) == 0o700
 
 
-def test_modes_are_kept_but_give_nobody_another_user(unpacked):
+def test_modes_are_kept_without_the_bits_that_set_a_user(unpacked):
     root = unpacked(
         [
             *(other("dir", DIRTYPE, mode=0o555), file("dir/x", "1", 0o4751)),
