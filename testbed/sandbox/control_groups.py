@@ -4,7 +4,6 @@ Those who use them mount the hierarchies in their own mount namespaces, so that 
 the machine has them. `testbed.sandbox.group_keeper` removes the groups of a run.
 """
 
-import ctypes
 import errno
 import math
 import os
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from experiments.child_python import python_command
+from node.programs.host_view import mount
 
 FOLDER = Path("/sys/fs/cgroup")
 NEEDED = frozenset({"cpu", "cpuacct", "memory"})
@@ -24,7 +24,6 @@ PERIOD_US = 20_000
 QUOTA_US_MIN = 1_000  # the kernel's
 KEEPER = "testbed.sandbox.group_keeper"
 KEEPER_ENDS_S = 70.0
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def group_name(token: str, host: str) -> str:
@@ -43,12 +42,12 @@ def hierarchies(own: str) -> list[tuple[str, str]]:
 
 def mount_hierarchies() -> list[Path]:
     """Mount the hierarchies in this mount namespace; return the folders for new groups. Raises OSError."""
-    _mount("tmpfs", FOLDER, "")  # a second mount of version 2 at one place is refused
+    mount("tmpfs", FOLDER, "tmpfs", 0)  # a second mount of version 2 at one place is refused
     parents = []
     for controllers, path in hierarchies(Path("/proc/self/cgroup").read_text()) or [("", "/")]:
         folder = FOLDER / (controllers or "unified")
         folder.mkdir()
-        _mount("cgroup" if controllers else "cgroup2", folder, controllers)
+        mount("cgroup", folder, "cgroup" if controllers else "cgroup2", 0, controllers)
         parents.append(folder / path.lstrip("/"))
     handed_on = parents[0] / "cgroup.subtree_control"  # of version 2
     if handed_on.exists() and (lacking := {"cpu", "memory"} - set(handed_on.read_text().split())):
@@ -162,15 +161,3 @@ def why_no_groups() -> str | None:
     """Return why processes cannot have control groups here, or None."""
     with Keeper("probe") as keeper:
         return keeper.problem or None
-
-
-def _mount(kind: str, target: Path, options: str) -> None:
-    arguments = (kind.encode(), str(target).encode(), kind.encode(), ctypes.c_ulong(0), options.encode())
-    check(libc.mount(*arguments), f"mount {kind} {options}".rstrip())
-
-
-def check(result: int, doing: str) -> None:
-    """Raise OSError if a call of the C library failed."""
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"cannot {doing}: {os.strerror(number)}")

@@ -5,7 +5,6 @@ the sandbox until the process that started it has ended in any way, which closes
 removes the groups of the token. First it prints an empty line, or why there can be no groups.
 """
 
-import ctypes
 import os
 import sys
 import time
@@ -13,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from testbed.sandbox.control_groups import ControlGroup, check, group_name, libc, mount_hierarchies
+from node.programs.host_view import CLONE_NEWNS, MS_PRIVATE, MS_REC, check, libc, mount
+from testbed.sandbox.control_groups import ControlGroup, group_name, mount_hierarchies
 
 REMOVAL_S = 60.0
 """Time for the processes of a run to end after the process that started it."""
 POLL_S = 0.05
-CLONE_NEWNS = 0x00020000  # sched.h
-MS_REC_PRIVATE = 0x4000 | 0x40000  # mount(2)
 
 
 def _try(parents: Sequence[Path]) -> None:
@@ -51,7 +49,7 @@ def main(token: str) -> None:
     """Say whether there can be groups, wait for the end of standard input, and remove those of the token."""
     try:
         check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
-        check(libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC_PRIVATE), None), "keep mounts private")
+        mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
         parents = mount_hierarchies()
         _try(parents)
     except OSError as error:
