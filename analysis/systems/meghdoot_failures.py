@@ -4,8 +4,7 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
 
 NOT_SAID = "not in the paper"
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
 
 STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
 """A study with more subscriptions is one of figures 10 and 13, with more events one of figures 11 and 14."""

@@ -3,8 +3,7 @@
 import numpy as np
 import pyarrow.parquet as pq
 
-from analysis.pages.study.results import PaperComparison, StudyResults
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import PaperComparison, StudyContent, StudyResults
 from analysis.systems.meghdoot_paper import ZONES
 
 MEASURED = ("peers", "zones", "degree_max", "within_5_percent")

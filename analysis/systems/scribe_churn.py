@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
-from analysis.pages.study.results import PaperComparison, StudyResults
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import PaperComparison, StudyContent, StudyResults
 
 VARIANTS = ("exactly-once", "best-effort")
 NOT_THERE = "not measured"

@@ -7,8 +7,7 @@ from statistics import fmean
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyResults
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
 
 DIGIT_VALUES = 16
 """The number of values of a four-bit digit."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
 
 CURVE_POINTS = 400
 PAPER_NODES = 100_000

@@ -7,8 +7,7 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyResults
-from analysis.pages.study.study_page import StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
 
 DIGIT_VALUES = 16
 MADE = {"joins": "by joins", "at once": "constructed directly"}

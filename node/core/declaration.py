@@ -247,14 +247,12 @@ class Study:
     """An experiment with very many machines in virtual time, which no plan lists one by one.
 
     parameters: a dataclass with the defaults. execute: a function of (parameters,
-    `node.core.study.StudyContext`). page: a function of `analysis.pages.study.results.StudyResults` that
-    returns a `study_page.StudyContent`. points: parameters of each of the paper's points, for `--all`.
+    `node.core.study.StudyContext`). points: parameters of each of the paper's points, for `--all`.
     """
 
     description: str
     parameters: Any
     execute: Code
-    page: Code
     points: tuple[Mapping[str, Any], ...] = ({},)
 
 
@@ -293,7 +291,7 @@ def _never(parameters: Mapping[str, Any]) -> bool:
 class System:
     """A system and its code: a dataclass of parameters, a machine for each role, codec, reading.
 
-    report: builds additional sections of its runs' reports (`analysis.pages.report.sections`). roles_problem:
+    report: builds additional sections of its runs' reports, for systems outside Cutset. roles_problem:
     why a region cannot have this number of processes per role, or None. promise: the contract with the given
     complete parameters, if it depends on them; the declared one holds for the defaults. waits: limits on
     round trips with the given parameters. is_durable: whether acknowledged events survive, on disk, a power

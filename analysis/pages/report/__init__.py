@@ -22,7 +22,7 @@ def write_report(run: RunDirectory) -> Path:
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
-    from analysis.pages.report.sections import sections  # noqa: PLC0415
+    from analysis.systems.catalog import sections  # noqa: PLC0415
 
     run.check_folders()
     record = read_record(run)

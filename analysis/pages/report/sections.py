@@ -1,6 +1,7 @@
 """Sections that a system adds to its runs' reports: text, drawings over the regions, tables, as plain data.
 
-A system declares a function (`node.core.declaration.System.report`) that builds them from a run.
+A function builds them from a run: `analysis.systems.catalog` has those of Cutset's systems; others declare it
+(`node.core.declaration.System.report`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,6 @@ from math import cos, pi, sin
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import PageTable
 from experiments.records.rundir import RunDirectory
-from node.systems import report_of
 from topologies.layout import layout
 from topologies.palette import colour_of
 
@@ -113,12 +113,6 @@ class ReportSection:
 
 
 Report = Callable[[AnalysedRun, RunDirectory], Sequence[ReportSection]]
-
-
-def sections(record: AnalysedRun, run: RunDirectory) -> tuple[ReportSection, ...]:
-    """Return the sections that the system of a run adds to its report."""
-    report: Report | None = report_of(record.plan.system)
-    return () if report is None else tuple(report(record, run))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from analysis.pages.report.tables import (
     text_cell,
 )
 from analysis.sweeps import SweepResults, SweepRunResult, read_sweep
-from analysis.systems.papers import PAPERS
+from analysis.systems.catalog import PAPERS
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import value_text
 from experiments.campaigns.sweep_expectations import GroupJudgement

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number
 from experiments.campaigns.studydir import StudyDirectory, StudyRecord
 from experiments.records.json_files import read_json
@@ -27,6 +28,15 @@ class PaperComparison:
     paper: str
     ours: str
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyContent:
+    """The page's contents from a study's results. notes: how the numbers were measured."""
+
+    charts: tuple[SweepChart, ...]
+    beside: tuple[PaperComparison, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,23 @@
 """The page of a study: its figures, and the paper's numbers beside ours, with reasons for differences."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_charts
-from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import aligned, scaled
-from analysis.pages.study.results import PaperComparison, StudyResults
+from analysis.pages.study.results import StudyContent, StudyResults
+from analysis.systems.catalog import STUDY_PAGES
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import write_whole
-from node.systems import resolve, studies_of
+from node.systems import studies_of
 
 TEMPLATE = "study.html.j2"
 
 
-@dataclass(frozen=True, slots=True)
-class StudyContent:
-    """The page's contents from a study's results. notes: how the numbers were measured."""
-
-    charts: tuple[SweepChart, ...]
-    beside: tuple[PaperComparison, ...]
-    notes: tuple[str, ...] = ()
-
-
 def content_of(results: StudyResults) -> StudyContent:
-    """Return the contents by the study's system; none if no seed is done."""
-    if not results.seeds:
-        return StudyContent((), ())
-    study = studies_of(results.record.system)[results.record.study]
-    content: StudyContent = resolve(study.page)(results)
-    return content
+    """Return the contents of a study's page; none if no seed is done, or the study has none."""
+    page = STUDY_PAGES.get(results.record.study)
+    return page(results) if page and results.seeds else StudyContent((), ())
 
 
 def write_study_report(directory: StudyDirectory) -> Path:

@@ -65,7 +65,6 @@ SYSTEM = System(
     codec="node.protocols.meghdoot.messages:CODEC",
     reading="node.protocols.meghdoot.reading:READING",
     distributions=("numpy",),
-    report="analysis.systems.meghdoot_report:report",
     studies="node.protocols.meghdoot.studies.declaration:STUDIES",
     promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for failed subscribers
     times=lambda parameters: (MeghdootParameters(**parameters).repair_us,),

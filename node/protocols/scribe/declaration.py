@@ -46,6 +46,5 @@ SYSTEM = System(
     roles_problem=roles_problem,
     codec="node.protocols.scribe.messages:CODEC",
     reading="node.protocols.scribe.reading:READING",
-    report="analysis.systems.scribe_report:report",
     studies="node.protocols.scribe.studies.declaration:STUDIES",
 )

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 import pytest
 
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import sections
+from analysis.systems.catalog import sections
 from analysis.systems.scribe_report import report
 from analysis.systems.scribe_trees import read_trees
 from analysis.timelines.run_metadata import read_metadata

@@ -20,7 +20,6 @@ def _of_paper(
         description,
         parameters,
         "node.protocols.meghdoot.studies.paper:execute",
-        "analysis.systems.meghdoot_paper:page",
         points,
     )
 
@@ -48,7 +47,6 @@ STUDIES = {
         "zones under every reading of what the paper leaves open about joins (table 1)",
         ReadingsParameters(),
         "node.protocols.meghdoot.studies.readings:execute",
-        "analysis.systems.meghdoot_readings:page",
         tuple(
             {"peers": peers, "source": source} for source in ("uniform", "stocks") for peers in (100, 1_000)
         ),
@@ -57,6 +55,5 @@ STUDIES = {
         "failure of a tenth of all peers at once: events missed and late; not in the paper",
         FailuresParameters(),
         "node.protocols.meghdoot.studies.failures:execute",
-        "analysis.systems.meghdoot_failures:page",
     ),
 }

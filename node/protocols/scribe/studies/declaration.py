@@ -23,7 +23,6 @@ def _of_groups(description: str, parameters: GroupsParameters) -> Study:
         description,
         parameters,
         "node.protocols.scribe.studies.groups:execute",
-        "analysis.systems.scribe_groups:page",
     )
 
 
@@ -32,19 +31,16 @@ STUDIES = {
         "sessions of 5 to 120 minutes, and a minute without a domain's transit links; not in the papers",
         ChurnParameters(),
         "node.protocols.scribe.studies.churn:execute",
-        "analysis.systems.scribe_churn:page",
     ),
     "scribe-joins": Study(
         "an overlay of 10,000 nodes by joins, compared with the same one built at once",
         JoinsParameters(),
         "node.protocols.scribe.studies.joins:execute",
-        "analysis.systems.scribe_joins:page",
     ),
     "scribe-depth": Study(
         "depth of a topic's tree by subscribers, with and without growth by load (2001, figure 3)",
         DepthParameters(),
         "node.protocols.scribe.studies.depth:execute",
-        "analysis.systems.scribe_depth:page",
     ),
     "scribe-groups": _of_groups("1,500 groups on 100,000 nodes (2002, figures 7 to 10)", GroupsParameters()),
     "scribe-groups-bounded": _of_groups(
