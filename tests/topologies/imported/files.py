@@ -25,14 +25,14 @@ ZOO_GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
   <key attr.name="Longitude" attr.type="double" for="node" id="d1"/>
   <key attr.name="label" attr.type="string" for="node" id="d2"/>
   <key attr.name="LinkSpeed" attr.type="string" for="edge" id="d3"/>
-  <key attr.name="LinkSpeedUnits" attr.type="string" for="edge" id="d4"/>
+  <key attr.name="LinkSpeedUnits" attr.type="string" for="edge" id="d4"><default>G</default></key>
   <key attr.name="Network" attr.type="string" for="graph" id="d5"/>
   <graph edgedefault="undirected">
     <data key="d5">Alps</data>
     <node id="0"><data key="d0">46.95</data><data key="d1">7.45</data><data key="d2">Bern</data></node>
     <node id="1"><data key="d0">47.37</data><data key="d1">8.55</data><data key="d2">Z\u00fcrich</data></node>
     <node id="2"><data key="d0">45.46</data><data key="d1">9.19</data><data key="d2">Milano</data></node>
-    <edge source="0" target="1"><data key="d3">2.5</data><data key="d4">G</data></edge>
+    <edge source="0" target="1"><data key="d3">2.5</data></edge>
     <edge source="1" target="2"/>
   </graph>
 </graphml>
