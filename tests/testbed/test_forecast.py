@@ -75,8 +75,3 @@ def test_runs_of_other_machines_are_ignored(tmp_path: Path, fields: dict[str, An
     (tmp_path / "20260101T000099Z-torn").mkdir()
     (tmp_path / "20260101T000099Z-torn" / "run.json").write_text("{")
     assert forecast(plan(), tmp_path) is None
-
-
-def test_runs_that_are_nothing_like_it_say_nothing(tmp_path: Path) -> None:
-    ran(tmp_path, plan("roles.client=100"), 0.9)
-    assert forecast(plan(), tmp_path) is None

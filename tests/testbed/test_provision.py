@@ -72,17 +72,6 @@ def test_missing_packages_are_named_with_their_reason_and_exit_code_3_without_su
     assert "chromium" not in result.stderr
 
 
-def test_the_tests_need_more_than_a_run(tmp_path: Path) -> None:
-    result = provision("test", tools(tmp_path / "bin", *BASICS), uid=1000)
-    assert "missing: chromium" in result.stderr
-
-
-def test_a_machine_needs_no_java(tmp_path: Path) -> None:
-    result = provision("machine", tools(tmp_path / "bin", *BASICS), uid=1000)
-    assert "missing: tcpdump" in result.stderr
-    assert "openjdk" not in result.stderr
-
-
 def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None:
     provided = {package.name for package in packages() if package.job == "machine"}
     assert set(MACHINE_TOOLS.values()) <= provided

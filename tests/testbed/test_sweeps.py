@@ -44,20 +44,6 @@ def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
         read_experiment("link-failure", [swept, "repeat=21"])
 
 
-def test_one_run_is_no_sweep():
-    alone = RunSelection.from_options(
-        read_experiment("link-failure"), backend=None, links="auto", seed=None, repeat=None
-    )
-    assert not alone.is_sweep
-    assert chosen().is_sweep
-
-
-def test_a_point_has_its_values_and_no_sweep():
-    experiment, topology = Points(chosen()).inputs_of(runs_of(chosen())[1])
-    assert experiment.roles["default"]["driver"] == 2
-    assert (experiment.sweep, experiment.repeat, topology.name) == ({}, 1, "four-regions")
-
-
 @pytest.mark.parametrize(
     ("again", "said"),
     [
@@ -110,11 +96,3 @@ def test_completed_runs_are_not_repeated_but_crashed_ones_are():
     assert [run.name for run in again.pending] == ["2-driver-2-r0", "1-driver-1-r1", "2-driver-2-r1"]
     assert again.pending[0].problem is None
     assert not record.passed
-
-
-def test_a_sweep_passed_only_if_every_run_did():
-    record = new_record(DIRECTORY, Points(chosen()), None)
-    for run in record.runs:
-        assert not record.passed
-        record = record.with_run(replace(run, state=RunState.DONE, verdict="passed"))
-    assert record.passed

@@ -129,6 +129,11 @@ def test_a_file_that_is_not_there_and_a_trace_of_nothing_are_named_with_their_li
             load_topology(str(tmp_path / "t.yaml"))
 
 
+def test_the_synthetic_traces_are_what_is_said_to_draw_them() -> None:
+    for name, text in synthetic.texts().items():
+        assert (synthetic.FOLDER / name).read_text() == text, name
+
+
 def test_the_plans_text_says_what_links_follow(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["plan", "link-failure-lte"]) == 0
     text = capsys.readouterr().out
@@ -136,8 +141,3 @@ def test_the_plans_text_says_what_links_follow(capsys: pytest.CaptureFixture[str
     assert (
         "r0-edge forward   rate   6.362 Mbit/s on average, 0 to 59.35  lte-synthetic-down.trace, 60s" in text
     )
-
-
-def test_the_synthetic_traces_are_what_is_said_to_draw_them() -> None:
-    for name, text in synthetic.texts().items():
-        assert (synthetic.FOLDER / name).read_text() == text, name

@@ -1,59 +1,63 @@
-"""Faults on disks and an operator's word reach the nodes in virtual time."""
+"""Faults on disks and an operator's word reach the nodes, in virtual time and on real processes."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
-from experiments.records.json_files import read_json
+from experiments.planned.change_text import change_values
 from experiments.records.rundir import RunDirectory
-from testbed.cli import main
+from node.core.deliveries import RecordKind, read_records
 from testbed.pytest_plugin.fixture import Cutset
 from tests.virtual_runs import experiment_in, simulated
 from topologies.errors import InputError
+
+
+def configuration_log(run: RunDirectory, region: str = "r0") -> list[dict[str, Any]]:
+    """Return the log lines of a region's configuration process."""
+    return [json.loads(line) for line in run.log(f"{region}-configuration-0").read_text().splitlines()]
+
 
 ALONE_FOR_A_WHILE = """
 name: given-up
 topology: two-regions
 system: sprinkler
 parameters: {durable: true, flush_interval: 50ms, advertisement_period: 300ms}
-roles: {default: {proxy: 1, driver: 1, client: 1, configuration: 1},
-        r0: {proxy: 2, driver: 1, client: 1, configuration: 1}}
-workload: {event_size: 10B, rate: 200/s}
+roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
+workload: {event_size: 10B, rate: 100/s}
 duration: 9s
 captures: none
 faults:
-  - {name: first-ends, at: 1s, kill: r0/proxy-0}
-  - {name: last-ends, at: 3s, kill: r0/proxy-1}
-  - {name: first-again, at: 4s, ACT: r0/proxy-0}
-  - {name: word, at: 6s, give-up: r0/proxy-1}
+  - {at: 1s, kill: r0/proxy-0}
+  - {at: 1s, kill: r1/proxy-0}
+  - {at: 3s, kill: r0/proxy-1}
+  - {at: 3s, kill: r1/proxy-1}
+  - {at: 4s, restart: r0/proxy-0}
+  - {at: 4s, replace: r1/proxy-0}
+  - {at: 6s, give-up: r0/proxy-1}
+  - {at: 6s, give-up: r1/proxy-1}
 """
-"""r0/proxy-1 was alone for two seconds, and stays away."""
+"""In both regions proxy-1 was alone for two seconds, and stays away."""
 
 
-@pytest.mark.parametrize("act", ["restart", "replace"])
-def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path, act: str) -> None:
-    """The region waits for the action and continues with the other replica's data."""
-    run = simulated(experiment_in(tmp_path, ALONE_FOR_A_WHILE.replace("ACT", act)), tmp_path)
-    record = read_json(run.run_json)
-    assert record["outcome"] == "completed"
-    planned = record["plan"]["changes"]
-    assert [planned[change["index"]]["action"] for change in record["changes"]] == [
-        "kill",
-        "kill",
-        act,
-        "give-up",
-    ]
-    zero_ns = record["times"]["zero_ns"]
-    lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
-    (anew,) = [line for line in lines if line["event"] == "chain_began_anew"]
-    assert anew["replica"] == "r0/proxy-0"
-    assert anew["t_ns"] - zero_ns >= 6e9
-    assert (anew["committed"] > 0) == (act == "restart")
+def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path) -> None:
+    """The region waits for it and continues with the data that the other replica has."""
+    run = simulated(experiment_in(tmp_path, ALONE_FOR_A_WHILE), tmp_path)
+    record = run.read_run()
+    assert record.outcome == "completed"
+    assert len(record.changes) == 8
+    for region, keeps_data in (("r0", True), ("r1", False)):
+        (anew,) = [line for line in configuration_log(run, region) if line["event"] == "chain_began_anew"]
+        assert anew["replica"] == f"{region}/proxy-0"
+        assert anew["t_ns"] - (record.times.zero_ns or 0) >= 6e9
+        assert (anew["committed"] > 0) == keeps_data
 
 
 RETURNS = {"replica_joined", "replica_returned"}
-FULL_FOR_A_WHILE = """
+FULL_AND_SLOW = """
 name: full-disk
 topology: two-regions
 system: sprinkler
@@ -64,57 +68,48 @@ duration: 8s
 captures: none
 faults:
   - {at: 1s, for: 2s, fill: r0/proxy-1}
+  - {at: 1500ms, for: 500ms, fill: r0/proxy-1}
+  - {name: slow, at: 2s, for: 2s, slow-disk: r1/proxy-0, sync: 600ms}
   - {at: 5s, kill: r0/proxy-1}
   - {at: 6s, restart: r0/proxy-1}
 """
 
 
 @pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
-def test_a_replica_whose_disk_is_full_leaves_its_chain_and_comes_back(
+def test_a_full_disk_takes_a_replica_out_of_its_chain_and_events_wait_for_a_slow_one(
     cutset: Cutset, tmp_path: Path, on: str
 ) -> None:
     path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_FOR_A_WHILE)
+    path.write_text(FULL_AND_SLOW)
     [run] = cutset.run(path, on=on, analyze=False).runs
     directory = run.directory
-    lines = [json.loads(line) for line in directory.log("r0-configuration-0").read_text().splitlines()]
+    record = directory.read_run()
+    lines = configuration_log(directory)
     (removed,) = [line for line in lines if line.get("why") == "disk full"]
     assert removed["replica"] == "r0/proxy-1"
-    after_full, after_kill = (line["event"] for line in lines if line["event"] in RETURNS)
-    assert after_full == "replica_joined"
-    assert after_kill in RETURNS
-    record = directory.read_run()
+    after_full, after_kill = (line for line in lines if line["event"] in RETURNS)
+    assert after_full["event"] == "replica_joined"
+    assert after_full["t_ns"] - (record.times.zero_ns or 0) > 3e9, (
+        "each fault that fills a disk ends by itself"
+    )
+    assert after_kill["event"] in RETURNS
     assert record.times.drained_ns is not None
     assert all(change.applied_ns is not None for change in record.changes)
+    assert "sync 600ms" in {change_values(change, record.plan) for change in record.plan.changes}
+    pauses_s = pauses_of(directory, "r1")
+    assert median(pauses_s) < 0.3
+    assert max(pauses_s) >= 0.55
 
 
-def test_two_faults_that_fill_one_disk_end_each_by_itself(tmp_path: Path) -> None:
-    twice = FULL_FOR_A_WHILE.replace("faults:\n", "faults:\n  - {at: 1500ms, for: 500ms, fill: r0/proxy-1}\n")
-    run = simulated(experiment_in(tmp_path, twice), tmp_path)
-    lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
-    joined, _ = [line for line in lines if line["event"] == "replica_joined"]  # and after it was killed
-    assert joined["t_ns"] - (run.read_run().times.zero_ns or 0) > 3e9
-
-
-SLOW_FOR_A_WHILE = (
-    FULL_FOR_A_WHILE.partition("faults:")[0].replace("full-disk", "slow-disk")
-    + """\
-faults:
-  - {name: slow, at: 2s, for: 2s, slow-disk: r0/proxy-0, sync: 600ms}
-"""
-)
-
-
-@pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
-@pytest.mark.slow
-def test_events_wait_for_the_slow_disk_of_a_replica(tmp_path: Path, on: str) -> None:
-    path = tmp_path / "slow-disk.yaml"
-    path.write_text(SLOW_FOR_A_WHILE)
-    assert main.run(["run", str(path), "--on", on, "--out", str(tmp_path / "runs")]) in {0, 1}
-    [run] = (RunDirectory(each) for each in (tmp_path / "runs").iterdir())
-    figures = read_json(run.summary_json)
-    assert figures["events"]["lost"] == 0
-    assert figures["latency"]["p50_ms"] < 600 <= figures["latency"]["max_ms"]
+def pauses_of(run: RunDirectory, region: str) -> list[float]:
+    """Return the seconds between deliveries of a region's events to its own client."""
+    published, _ = read_records(run.host_deliveries(f"{region}-driver-0").read_bytes())
+    delivered, _ = read_records(run.host_deliveries(f"{region}-client-0").read_bytes())
+    (stream,) = {each.stream for each in published if each.kind == RecordKind.PUBLISHED}
+    times_ns = [
+        each.time_ns for each in delivered if (each.stream, each.kind) == (stream, RecordKind.DELIVERED)
+    ]
+    return [(later - earlier) / 1e9 for earlier, later in pairwise(times_ns)]
 
 
 @pytest.mark.parametrize(
@@ -132,4 +127,4 @@ def test_events_wait_for_the_slow_disk_of_a_replica(tmp_path: Path, on: str) -> 
 )
 def test_what_cannot_be_is_refused_beforehand(tmp_path: Path, old: str, new: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        experiment_in(tmp_path, FULL_FOR_A_WHILE.replace(old, new))
+        experiment_in(tmp_path, FULL_AND_SLOW.replace(old, new))

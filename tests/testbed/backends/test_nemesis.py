@@ -17,7 +17,8 @@ from tests.virtual_runs import missed, simulated, summary_of
 
 pytestmark = pytest.mark.slow
 
-EXPERIMENT = load_experiment("nemesis", ["nemesis.vary=null"])
+FEWER_BATCHES = ("workload.rate=200/s", "parameters.flush_interval=50ms")
+EXPERIMENT = load_experiment("nemesis", ["nemesis.vary=null", *FEWER_BATCHES])
 CUTS, HEAD_KILLED = (
     17,
     8,
@@ -44,7 +45,7 @@ def test_the_protocol_survives(broken_by, seed):
 
 
 def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken_by):
-    assert broken_by(1, experiment=load_experiment("nemesis-streams")) == []
+    assert broken_by(1, experiment=load_experiment("nemesis-streams", FEWER_BATCHES)) == []
 
 
 def test_sources_that_are_kept_as_long_as_they_advertise_leave_events_undelivered(broken_by):

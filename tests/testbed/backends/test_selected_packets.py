@@ -15,9 +15,9 @@ name: slow-for-some
 topology: two-regions
 system: sprinkler
 roles: {proxy: 1, driver: 1, client: 1}
-workload: {event_size: 10B, rate: 50/s}
-duration: 4s
-faults: [{at: 1s, for: 2s, set: [r0, r1], of: r0/PROCESS, delay: 400ms}]
+workload: {event_size: 10B, rate: 20/s}
+duration: 3s
+faults: [{at: 1s, for: 1500ms, set: [r0, r1], of: r0/PROCESS, delay: 400ms}]
 expect: []
 """
 

@@ -11,11 +11,11 @@ from tests.virtual_runs import missed, simulated, summary_of
 from topologies.loader import load_topology
 
 SHORTER = (  # fewer batches in less time
-    "duration=11s", "nemesis.start=2s", "nemesis.quiet=7s", "parameters.flush_interval=200ms",
+    "duration=11s", "nemesis.start=2s", "nemesis.quiet=7s", "parameters.flush_interval=250ms",
     "workload.rate=100/s",
 )  # fmt: skip
 ZOO = read_experiment("link-failure-zoo", SHORTER)
-KINDS = ("ring-4", "ring-7", "line-5", "star-6", "grid-2x3", "tree-7", "cliques-2x3", "random-12-asymmetric")
+KINDS = ("ring-7", "line-5", "star-6", "cliques-2x3", "random-12-asymmetric")
 
 
 @pytest.mark.slow

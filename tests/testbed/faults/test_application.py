@@ -60,13 +60,6 @@ def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str =
     return records
 
 
-def test_changes_happen_at_their_times_since_time_zero(clock: Clock) -> None:
-    records = carried(clock, [CUT, KILL])
-    assert [record.requested_ns - ZERO_NS for record in records] == [19_000_000_000, 20_500_000_000]
-    assert [record.applied_ns for record in records] == [record.requested_ns for record in records]
-    assert [record.problem for record in records] == [None, None]
-
-
 def test_the_applied_time_includes_the_duration_of_a_change(clock: Clock) -> None:
     [record] = carried(clock, [CUT], takes_ns=3_000_000)
     assert record.applied_ns == record.requested_ns + 3_000_000
@@ -74,10 +67,10 @@ def test_the_applied_time_includes_the_duration_of_a_change(clock: Clock) -> Non
 
 
 def test_a_late_change_is_done_and_called_late(clock: Clock) -> None:
-    clock.now_ns = ZERO_NS + 19_000_000_000 + 2 * LATE_NS
-    [record] = carried(clock, [CUT])
+    clock.now_ns = ZERO_NS + 20_500_000_000 + 2 * LATE_NS
+    [record] = carried(clock, [KILL])
     assert record.applied_ns == clock.now_ns
-    assert record.problem == "fault cut changed link r2-r3 forward 200 ms late"
+    assert record.problem == "fault end of it changed process r2/proxy-0 200 ms late"
 
 
 def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> None:

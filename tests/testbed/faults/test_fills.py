@@ -49,12 +49,6 @@ def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
     assert ending(faults(FULL)[0], faults(FULL, *later))[0] == 7 * S
 
 
-def test_a_fill_does_not_change_the_process_itself():
-    assert {change.process for change in process_changes(faults(FULL), 60 * S)} == {DISK}
-    assert FILL.is_of_environment
-    assert UNFILL.is_of_environment
-
-
 def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does() -> None:
     slow = {"name": "slow", "at": "5s", "slow-disk": DISK, "sync": "70ms"}
     new = {"name": "new", "at": "8s", "replace": DISK}

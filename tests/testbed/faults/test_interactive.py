@@ -83,13 +83,6 @@ def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: InteractiveSch
     assert plan_from_json(plan_to_json(ended)) == ended
 
 
-def test_faults_after_the_end_never_were(known: InteractiveSchedule):
-    asked = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
-    plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
-    assert [change.at_us for change in asked.plan(plan, 5 * SECOND).changes] == [3 * SECOND] * 2
-    assert asked.plan(plan, 2 * SECOND).faults == ()
-
-
 def test_an_experiment_to_try_things_on_expects_nothing_and_has_no_faults_of_its_own():
     read = read_experiment("link-failure", ["on=simulator"], ignored_fields(with_faults=False)).experiment
     tried = open_ended(read, ())

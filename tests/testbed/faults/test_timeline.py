@@ -57,42 +57,8 @@ def test_a_cut_lasts_until_it_is_restored():
     assert told(changes) == told(changes, LinkDirectionName.BACKWARD) == expected
 
 
-def test_a_cut_that_is_never_restored_lasts():
-    assert told(changes_of({"at": "5s", "cut": ["r0", "r1"]})) == [(5, "cut-1", "r0-r1", "blackhole")]
-
-
-def test_a_cut_for_a_time_ends_by_itself():
-    changes = changes_of({"at": "5s", "cut": ["r0", "r1"], "for": "2s", "mode": "down"})
-    assert told(changes) == [(5, "cut-1", "r0-r1", "down"), (7, "cut-1", "r0-r1", "up")]
-
-
 def test_nothing_changes_once_the_run_is_over():
     assert len(told(changes_of({"at": "29s", "cut": ["r0", "r1"], "for": "2s"}))) == 1
-
-
-def test_a_link_is_up_only_when_no_fault_holds_it_down():
-    changes = changes_of(
-        {"at": "5s", "cut": ["r0", "r1"], "for": "10s"}, {"at": "8s", "cut": ["r1", "r0"], "for": "10s"}
-    )
-    assert told(changes) == [(5, "cut-1", "r0-r1", "blackhole"), (18, "cut-2", "r0-r1", "up")]
-
-
-def test_down_outweighs_blackhole():
-    changes = changes_of(
-        {"at": "5s", "cut": ["r0", "r1"], "for": "10s"},
-        {"at": "8s", "cut": ["r0", "r1"], "for": "2s", "mode": "down"},
-    )
-    assert [state for *_, state in told(changes)] == ["blackhole", "down", "blackhole", "up"]
-
-
-def test_restoring_one_fault_leaves_the_others():
-    changes = changes_of(
-        {"name": "first", "at": "5s", "cut": ["r0", "r1"]},
-        {"name": "second", "at": "6s", "cut": ["r0", "r1"]},
-        {"at": "7s", "restore": "first"},
-        {"at": "8s", "restore": "second"},
-    )
-    assert told(changes) == [(5, "first", "r0-r1", "blackhole"), (8, "restore-2", "r0-r1", "up")]
 
 
 def test_restoring_a_link_ends_every_earlier_fault_on_it_alone():
@@ -102,88 +68,6 @@ def test_restoring_a_link_ends_every_earlier_fault_on_it_alone():
         (5, "isolate-1", "r2-r0", "blackhole"),
         (7, "restore-1", "r0-r1", "up"),
     ]
-
-
-def test_a_restore_does_not_end_what_comes_after_it():
-    changes = changes_of({"at": "5s", "restore": ["r0", "r1"]}, {"at": "5s", "cut": ["r0", "r1"]})
-    assert told(changes) == [(5, "cut-1", "r0-r1", "blackhole")]
-    assert changes_of({"at": "5s", "cut": ["r0", "r1"]}, {"at": "5s", "restore": ["r0", "r1"]}) == []
-
-
-def test_one_direction_can_be_cut():
-    """Forward is from the first region that the fault names, whatever the topology's order."""
-    (change,) = changes_of({"at": "5s", "cut": ["r1", "r0"], "direction": "forward"})
-    assert (change.link, change.direction) == ("r0-r1", LinkDirectionName.BACKWARD)
-    (change,) = changes_of({"at": "5s", "cut": ["r0", "r1"], "direction": "backward"})
-    assert (change.link, change.direction) == ("r0-r1", LinkDirectionName.BACKWARD)
-
-
-def test_an_isolated_regions_forward_is_outwards():
-    changes = changes_of({"at": "5s", "isolate": "r0", "direction": "forward"})
-    assert {(c.link, c.direction) for c in changes} == {
-        ("r0-r1", LinkDirectionName.FORWARD),
-        ("r2-r0", LinkDirectionName.BACKWARD),
-    }
-
-
-def test_a_partition_cuts_the_links_between_its_groups():
-    changes = changes_of({"at": "5s", "partition": [["r1"], ["r0", "r2"]], "for": "1s"})
-    assert {link for _, _, link, _ in told(changes)} == {"r0-r1", "r1-r2"}
-    forward = changes_of({"at": "5s", "partition": [["r1"], ["r0", "r2"]], "direction": "forward"})
-    assert {(c.link, c.direction) for c in forward} == {
-        ("r0-r1", LinkDirectionName.BACKWARD),
-        ("r1-r2", LinkDirectionName.FORWARD),
-    }
-
-
-def test_a_flap_is_down_first_and_up_at_the_end():
-    changes = changes_of({"at": "5s", "flap": ["r0", "r1"], "down": "1s", "up": "2s", "for": "7s"})
-    assert [(at, state) for at, _, _, state in told(changes)] == [
-        (5, "blackhole"),
-        (6, "up"),
-        (8, "blackhole"),
-        (9, "up"),
-        (11, "blackhole"),
-        (12, "up"),
-    ]
-
-
-def test_a_restored_flap_is_over():
-    changes = changes_of(
-        {"at": "5s", "flap": ["r0", "r1"], "down": "2s", "up": "2s", "for": "12s"},
-        {"at": "10s", "restore": ["r0", "r1"]},
-    )
-    assert told(changes)[-1] == (10, "restore-1", "r0-r1", "up")
-
-
-def test_the_latest_active_set_gives_each_value():
-    changes = changes_of(
-        {"at": "5s", "set": ["r0", "r1"], "delay": "80ms", "loss": "1%"},
-        {"at": "6s", "set": ["r0", "r1"], "delay": "90ms", "for": "2s"},
-        {"at": "10s", "restore": "set-1"},
-    )
-    parameters_of = [
-        (c.at_us // SECOND, c.parameters.delay_us, c.parameters.loss)
-        for c in changes
-        if c.direction == "forward"
-    ]
-    assert parameters_of == [(5, 80_000, 0.01), (6, 90_000, 0.01), (8, 80_000, 0.01), (10, 20_000, 0.0)]
-
-
-def test_a_cut_link_keeps_what_is_set_for_when_it_heals():
-    changes = changes_of(
-        {"at": "5s", "cut": ["r0", "r1"], "for": "5s"}, {"at": "6s", "set": ["r0", "r1"], "delay": "80ms"}
-    )
-    assert [(c.state, c.parameters.delay_us) for c in changes if c.direction == "forward"] == [
-        ("blackhole", 20_000),
-        ("blackhole", 80_000),
-        ("up", 80_000),
-    ]
-
-
-def test_jitter_never_exceeds_the_delay_that_results():
-    changes = changes_of({"at": "5s", "set": ["r0", "r1"], "delay": "2ms"})
-    assert {(c.parameters.delay_us, c.parameters.jitter_us) for c in changes} == {(2_000, 2_000)}
 
 
 def test_plans_of_faults_say_when_their_effect_ends():

@@ -166,23 +166,8 @@ def test_a_folder_that_others_could_replace_is_reported(pair: Lab, archive: Arch
         pair["h0"].run(["rmdir", "/var/tmp/theirs"])
 
 
-def test_a_login_shell_that_talks_changes_nothing_of_what_is_found(pair: Lab, archive: Archive) -> None:
-    pair["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input="echo hello; printf 'no end of line'\n")
-    try:
-        assert examined(pair, archive)["h0"].missing == ()
-        with logged_in(pair) as connections:
-            deploy(here(connections), archive)
-            cleared = clean(here(connections), Path("runs"), archive)
-        assert all(isinstance(each, CleanupResult) for each in cleared)
-    finally:
-        pair["h0"].run(["rm", "/root/.bashrc"])
-
-
-@pytest.mark.parametrize("what", ["hello", "{}", '{"ended": 1}'])
-def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(
-    pair: Lab, archive: Archive, what: str
-) -> None:
-    with python_that_says(pair["h0"], what):
+def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(pair: Lab, archive: Archive) -> None:
+    with python_that_says(pair["h0"], '{"ended": 1}'):
         found = examined(pair, archive)
         with logged_in(pair) as connections:
             wrong, right = clean(here(connections), Path("runs"), archive)
@@ -243,17 +228,9 @@ def test_a_user_who_may_not_is_told_what_to_change(lab_works: None, archive: Arc
 # The command.
 
 
-def hosts(lab: Lab, *arguments: str, inventory: Path | None = None) -> subprocess.CompletedProcess[str]:
+def hosts(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `cutset hosts`."""
-    return lab.run([*CUTSET, "hosts", inventory or lab.inventory, *arguments])
-
-
-def test_the_table_has_a_line_for_each_machine_and_says_that_they_will_do(pair: Lab) -> None:
-    done = hosts(pair)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"h0 .* 10\.10\.1\.10 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
-    assert re.search(r"h1 .* 10\.10\.1\.11 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
-    assert "Every machine is usable for runs." in done.stdout
+    return lab.run([*CUTSET, "hosts", lab.inventory, *arguments])
 
 
 def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) -> None:
@@ -265,14 +242,7 @@ def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) ->
     assert done.stderr == "cutset: not usable: h1\n"
 
 
-def test_an_inventory_that_is_none_is_bad_input(pair: Lab, tmp_path: Path) -> None:
-    (tmp_path / "bad.yaml").write_text("inventory: x\nmachines: []\n")
-    done = hosts(pair, inventory=tmp_path / "bad.yaml")
-    assert done.returncode == 2
-    assert "bad.yaml" in done.stderr
-
-
-def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
+def test_runs_left_on_machines_are_listed_and_those_whose_files_are_here_are_removed(
     pair: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched, other = "20260101T000000Z-one-aaaaaa", "20260101T000000Z-two-bbbbbb"
@@ -283,6 +253,9 @@ def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
     set_run(run, shipped=[{"machine": "h0", "complete": True}])
     monkeypatch.chdir(tmp_path)
     before = hosts(pair)
+    assert before.returncode == 0, before.stderr
+    assert re.search(r"h1 .* 10\.10\.1\.11 exp0 1600 +1/1 [\d.]+ ms", before.stdout)
+    assert "Every machine is usable for runs." in before.stdout
     assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
     done = hosts(pair, "--clean")
     assert done.returncode == 0, done.stderr

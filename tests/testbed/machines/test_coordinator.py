@@ -107,14 +107,6 @@ def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conductor_module, "LOOK_S", 0.01)
 
 
-def test_machines_go_through_all_places_together(events: Events) -> None:
-    one, other = Played("h0", events), Played("h1", events)
-    coordinator, _ = lead(events, one, other)
-    for machine in (one, other):
-        assert tuple(order["at"] for order in machine.orders) == PLACES
-    assert coordinator.ended == {"h0", "h1"}
-
-
 def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events, ahead_ns=3600 * S)
     _, followed = lead(events, one, other)
@@ -204,18 +196,6 @@ def test_texts_from_machines_are_one_printable_line(
     coordinator, followed = lead(events, one, other)
     assert followed_text in [each["text"] for each in followed if each["did"] == "problem"]
     assert TERMINAL not in " ".join(coordinator.problems)
-
-
-def test_names_of_what_changed_and_failures_come_as_one_line_too(events: Events) -> None:
-    one = Played("h0", events, misses="drained")
-    one.says_last = [
-        {"did": "change", "fault": TERMINAL, "link": TERMINAL, "requested_ns": 1},
-        {"did": "failed", "kind": "machine", "text": TERMINAL},
-    ]
-    coordinator, followed = lead(events, one)
-    change = next(message for message in followed if message["did"] == "change")
-    assert (change["fault"], change["link"]) == (PRINTABLE, PRINTABLE)
-    assert coordinator.failed == {"kind": "machine", "text": f"h0: {PRINTABLE}"}
 
 
 def test_ctrl_c_stops_all_once(events: Events) -> None:

@@ -41,8 +41,3 @@ def test_a_run_is_refused_with_all_machines_that_are_too_full() -> None:
     assert "only 0 MiB are free" in str(error.value)
     assert "h0" not in str(error.value)
     assert "`folder:`" in str(error.value)
-
-
-def test_a_run_without_captures_fits_almost_anywhere() -> None:
-    needed = needed_bytes(plan("captures=none"), 4)
-    room(plan("captures=none"), needed, needed, needed, needed)

@@ -157,33 +157,6 @@ def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, proble
     assert problem in found.problem
 
 
-@pytest.mark.parametrize(
-    ("changes", "subject", "cell"),
-    [
-        ({"attempts": Attempts(None, "unknown", None)}, "links", "relay"),
-        ({"runs": (RunFolder("one", 1, "in use"),)}, "runs", "1 in use"),
-        ({"folder": Folder(40 * 10**9, (OTHERS, OURS), None)}, "code", "this"),
-        ({"folder": Folder(40 * 10**9, (), None)}, "code", "none"),
-        ({"synchronised": None}, "clock", "+1.5 ±0.2 ms"),
-    ],
-)
-def test_harmless_differences_are_good(changes: dict[str, Any], subject: str, cell: str) -> None:
-    (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
-    assert (found.state, found.detail) == (FindingState.GOOD, cell)
-
-
-def test_leftovers_of_runs_are_counted_by_state_with_their_size() -> None:
-    runs = (RunFolder("a", 1, "in use"), RunFolder("b", 2_000_000, "left"), RunFolder("c", 3_000_000, "held"))
-    assert wrong(runs=runs).detail == "1 in use, 1 held, 1 left, 5 MB"
-    assert wrong(runs=runs).problem == "without a controller: b, c"
-
-
-def test_a_machine_alone_needs_no_tunnels() -> None:
-    facts = dataclasses.replace(FIT, attempts=Attempts(None, None, "no"), echoes=())
-    found = judge(inventory(machine(0)), machine(0), facts, CLOCK, OURS)
-    assert all(finding.state is FindingState.GOOD for finding in found)
-
-
 def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
     examined = [
         ExaminedMachine(machine(0), tuple(findings(missing=("tcpdump",)))),
@@ -208,15 +181,6 @@ def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share(
     ]
     assert peers(inventory(a, b, c), c) == [("10.0.2.2", "10.0.2.1")]
     assert request(inventory(a, b), a)["peers"] == peers(inventory(a, b), a)
-
-
-@pytest.mark.parametrize(
-    ("offset_ns", "cell"),
-    [(-40_000, "0.0 ±0.2 ms"), (40_000, "0.0 ±0.2 ms"), (-60_000, "-0.1 ±0.2 ms"), (0, "0.0 ±0.2 ms")],
-)
-def test_a_clock_that_is_right_has_no_sign(offset_ns: int, cell: str) -> None:
-    found = judge(inventory(), machine(0), FIT, ClockReading(offset_ns, 200_000), OURS)
-    assert {finding.detail for finding in found if finding.subject == "clock"} == {cell}
 
 
 def test_the_quickest_answer_says_most_of_a_clock() -> None:
@@ -277,11 +241,6 @@ def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
     assert read_time_ns(b"1790000000000000000") == 1_790_000_000_000_000_000
     with pytest.raises(TestbedError, match="is invalid"):
         read_time_ns(line)
-
-
-def test_texts_from_machines_cannot_control_a_terminal() -> None:
-    facts = read_facts(said(python="3.11\x1b[2J", port_holder="a\r\nb\x07 (process 1)"))
-    assert (facts.python, facts.port_holder) == ("3.11?[2J", "a b? (process 1)")
 
 
 def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there() -> None:

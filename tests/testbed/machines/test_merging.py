@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.records.observations import ChangeRecord, CpuSample, MachineShare
+from experiments.records.observations import ChangeRecord, MachineShare
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times
 from testbed.machines.merging import UNENDED, merged
 from tests.run_json import SMALL
@@ -30,12 +30,6 @@ def part(zero_s: int, **more: Any) -> RunRecord:
 
 def change(index: int, at_s: int) -> ChangeRecord:
     return ChangeRecord(index, at_s * S, at_s * S)
-
-
-def test_lists_say_which_machine_each_entry_is_from() -> None:
-    first, second = part(100, cpu=(CpuSample(1, 0.1),)), part(900, cpu=(CpuSample(1, 0.2),))
-    record = merged(BASE, {"h0": first, "h1": second}, ["h0", "h1"])
-    assert record.cpu == (CpuSample(1, 0.1, "h0"), CpuSample(1, 0.2, "h1"))
 
 
 def test_changes_are_in_the_order_in_which_they_happened_whatever_the_clocks_say() -> None:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.parallel import THREADS_MAX, all_or_raise, on_each
+from testbed.machines.parallel import all_or_raise, on_each
 
 WAITS_FOR_EVER = """\
 import os, signal, threading
@@ -35,12 +35,6 @@ def test_results_and_errors_come_in_the_order_of_what_they_are_of() -> None:
     first, second, third = on_each(do, range(3))
     assert (first, third) == (0, 2)
     assert isinstance(second, TestbedError)
-
-
-def test_more_machines_than_threads_have_their_turn() -> None:
-    numbers = range(3 * THREADS_MAX)
-    assert on_each(lambda number: number, numbers) == list(numbers)
-    assert on_each(lambda number: number, []) == []
 
 
 def test_a_bug_of_ours_is_raised() -> None:

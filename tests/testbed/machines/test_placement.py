@@ -1,7 +1,6 @@
 """Which machine gets which part of a plan, and that the parts together are the whole."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -178,6 +177,6 @@ def test_if_the_site_shapes_links_faults_on_delays_are_refused(plan: Plan) -> No
         adapted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)
 
 
-def test_a_share_survives_json(plan: Plan, tmp_path: Path) -> None:
+def test_a_share_survives_json(plan: Plan) -> None:
     for assignment in assignments(plan, FIVE, place(plan, FIVE), 1).values():
         assert assignment_from_json(assignment_to_json(assignment)) == assignment

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,29 +13,16 @@ from typing import Any
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from testbed.machines import remote_cleanup, run_folders
+from testbed.machines import remote_cleanup
 from testbed.machines.agent import files
 from testbed.machines.cleanup import shipped_from
 from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
-from testbed.machines.software import trusted_folders
-from testbed.machines.software.deploy import sent_program
-from testbed.machines.ssh import time_limit
 from tests.run_json import set_run
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import ONLY_ROOT
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
-LISTENING = """
-import socket, sys, time
-listener = socket.socket(socket.AF_UNIX)
-listener.bind(f"{sys.argv[-1]}/supervisor.sock")
-listener.listen()
-print("up", flush=True)
-controller = listener.accept()
-print("accepted", flush=True)
-time.sleep(600)
-"""
 NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 
@@ -92,30 +78,6 @@ NOBODY = 65534
 NOTHING = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
 
 
-@pytest.mark.parametrize("has_run", [False, True])
-def test_the_program_answers_a_request_with_a_line(folder: Path, has_run: bool) -> None:
-    if has_run:
-        make_run(folder)
-    program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program],
-        input=json.dumps({"folder": str(folder), "shipped": [], "code": ""}) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(done.stdout) == {**NOTHING, "kept": {NAME: 1000} if has_run else {}}
-    assert folder.exists() is has_run
-
-
-def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
-    run, other = make_run(folder), make_run(folder, "other")
-    assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME], "kept": {"other": 1000}}
-    assert not run.exists()
-    assert other.is_dir()
-
-
 @pytest.mark.parametrize("program", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
 def test_a_supervisor_without_a_client_is_ended(
     folder: Path, processes: list[subprocess.Popen[str]], program: str, monkeypatch: pytest.MonkeyPatch
@@ -147,20 +109,6 @@ def test_a_run_that_its_controller_is_connected_to_is_left_alone(
     wait_until(lambda: state(run) == HELD, "the client to stop")
     assert clear(folder)["ended"] == [NAME]
     assert [each.wait(60) < 0 for each in processes] == [True, True]
-
-
-def test_a_supervisor_that_hangs_when_its_controller_has_gone_is_ended(
-    folder: Path, processes: list[subprocess.Popen[str]]
-) -> None:
-    run = make_run(folder)
-    hold(run, processes, program=LISTENING)
-    with socket.socket(socket.AF_UNIX) as controller:
-        controller.connect(str(run / files.SOCKET))
-        assert processes[0].stdout is not None
-        assert processes[0].stdout.readline() == "accepted\n"
-        processes[0].send_signal(signal.SIGSTOP)
-    assert clear(folder)["ended"] == [NAME]
-    assert processes[0].wait(60) < 0
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])

@@ -32,14 +32,16 @@ AN_HOUR_NS = 3600 * 1_000_000_000
 
 
 class Attached:
-    """A client of the supervisor's socket."""
+    """A client of the supervisor's socket. since: the first message that it asks for."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, since: int | None = 0) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(TIMEOUT_S)
         self._socket.connect(str(run.path / SOCKET))
         self._lines = MessageParser()
         self._heard: list[dict[str, Any]] = []
+        if since is not None:
+            self.say(**{"from": since})
 
     def say(self, **message: Any) -> None:
         self._socket.sendall(line_of(message))
@@ -127,11 +129,9 @@ def serve(run: RunDirectory, visit: Any, *, lease_s: float = 60.0, **clocks: Any
 def test_a_returning_controller_gets_the_messages_that_it_missed(run: RunDirectory) -> None:
     def visit() -> None:
         first = Attached(run)
-        first.say(**{"from": 0})
         ended = first.hear("ended")
         assert ended["outcome"] == "crashed"
-        again = Attached(run)
-        again.say(**{"from": ended["n"]})
+        again = Attached(run, ended["n"])
         assert again.hear("ended") == ended
         again.say(do="bye")
 
@@ -141,10 +141,10 @@ def test_a_returning_controller_gets_the_messages_that_it_missed(run: RunDirecto
     assert content["problems"] == ["the run died while building: see runner.log"]
 
 
-def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory) -> None:
+def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory, played: PlayedRun) -> None:
     def visit() -> None:
         first = Attached(run)
-        first.say(**{"from": 0})
+        played.end()
         first.hear("ended")
         second = Attached(run)
         assert first.is_hung_up()
@@ -153,41 +153,29 @@ def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory) -> None
     assert serve(run, visit) == []
 
 
-def test_the_clock_that_it_tells_is_the_machine_s(run: RunDirectory) -> None:
-    def visit() -> None:
-        attached = Attached(run)
-        attached.say(**{"from": 0})
-        attached.hear("ended")
-        attached.say(do="clock", id=7)
-        assert attached.hear("clock") == {"did": "clock", "id": 7, "time_ns": AN_HOUR_NS}
-        attached.say(do="bye")
-
-    assert serve(run, visit, now_ns=lambda: AN_HOUR_NS) == []
-
-
-def test_a_supervisor_ends_without_contact_for_the_lease(run: RunDirectory) -> None:
+def test_a_supervisor_tells_its_clock_and_ends_without_contact_for_the_lease(
+    run: RunDirectory, played: PlayedRun
+) -> None:
     now = [0.0]
 
     def visit() -> None:
         attached = Attached(run)
-        attached.say(**{"from": 0})
+        played.end()
         attached.hear("ended")
-        now[0] = 59.0
-        attached.say(do="clock", id=1)  # which renews the lease
-        attached.hear("clock")
-        now[0] = 118.0
-        attached.say(do="clock", id=2)
-        attached.hear("clock")
+        for number, time_s in enumerate((59.0, 118.0)):
+            now[0] = time_s
+            attached.say(do="clock", id=number)  # which renews the lease
+            assert attached.hear("clock") == {"did": "clock", "id": number, "time_ns": AN_HOUR_NS}
         now[0] = 179.0
         assert attached.is_hung_up()
 
-    assert serve(run, visit, lease_s=60.0, now_s=lambda: now[0]) == []
+    assert serve(run, visit, lease_s=60.0, now_s=lambda: now[0], now_ns=lambda: AN_HOUR_NS) == []
 
 
-def test_clients_with_invalid_messages_are_disconnected(run: RunDirectory) -> None:
+def test_clients_with_invalid_messages_are_disconnected(run: RunDirectory, played: PlayedRun) -> None:
     def visit() -> None:
         for nonsense in ({"what": 1}, {"do": "clock"}, {"from": "the beginning"}):
-            stranger = Attached(run)
+            stranger = Attached(run, None)
             stranger.say(**nonsense)
             assert stranger.is_hung_up()
         attached = Attached(run)
@@ -215,13 +203,11 @@ def test_a_connection_that_breaks_just_as_the_run_speaks_stops_nothing(
 
     def visit() -> None:
         first = Attached(run)
-        first.say(**{"from": 0})
         played.say("phase", phase="building")
         heard = first.hear("phase")["n"]
         to_break.append(first)
         assert broken.wait(TIMEOUT_S)
-        again = Attached(run)
-        again.say(**{"from": heard + 1})
+        again = Attached(run, heard + 1)
         assert again.hear("phase")["phase"] == "running"
         played.end()
         again.hear("ended")
@@ -235,7 +221,6 @@ def test_however_much_a_run_says_what_steers_it_is_heard(run: RunDirectory, play
         for number in range(LAST_KEPT["change"] + 1000):
             played.say("change", number=number)
         attached = Attached(run)
-        attached.say(**{"from": 0})
         numbers = []
         for place in ("network", "probed", "ready"):
             played.say("waits", at=place)
@@ -253,7 +238,6 @@ def test_a_slow_reader_stays_connected_and_misses_nothing(run: RunDirectory, pla
 
     def visit() -> None:
         attached = Attached(run)
-        attached.say(**{"from": 0})
         for number in range(count):
             played.say("problem", number=number, text=text)
         played.end()
@@ -269,7 +253,6 @@ def test_causes_that_prevent_a_start_are_reported(run: RunDirectory) -> None:
 
     def visit() -> None:
         attached = Attached(run)
-        attached.say(**{"from": 0})
         failed = attached.hear("failed")
         assert (failed["kind"], failed["text"]) == ("machine", f"{run.path / RUNNER_LOG}: Is a directory")
         assert attached.hear("ended")["outcome"] == "crashed"
@@ -283,7 +266,6 @@ def test_an_end_that_cannot_be_written_down_is_reported(run: RunDirectory, playe
 
     def visit() -> None:
         attached = Attached(run)
-        attached.say(**{"from": 0})
         played.end()
         assert "the run's outcome cannot be recorded" in attached.hear("problem")["text"]
         assert attached.hear("ended")["outcome"] == "crashed"

@@ -19,7 +19,7 @@ import pytest
 from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord
 from experiments.records.run_record import Outcome
-from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_missing_night
+from testbed.nightly.hooks import call, check_hooks, message, message_of_missing_night
 from tests.campaigns import night_record, night_run
 from topologies.errors import InputError
 
@@ -63,13 +63,6 @@ def test_a_night_that_could_not_begin_is_reported_in_the_same_words():
     assert set(content) == set(told())
     assert (content["night"], content["outcome"], content["exit_code"]) == ("2026-11-21", "not begun", 3)
     assert content["text"].splitlines()[1:] == ["another night is on"]
-
-
-def test_a_message_is_not_endless():
-    record = replace(ENDED, findings=tuple(f"metric {number} slower" for number in range(100)))
-    lines = told(record)["text"].splitlines()
-    assert len(lines) == SHOWN_MAX + 3
-    assert "and 81 more" in lines
 
 
 def test_a_command_gets_the_night_on_standard_input(tmp_path):

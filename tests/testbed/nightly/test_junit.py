@@ -78,9 +78,3 @@ def test_a_night_that_was_not_checked_is_an_error():
     found = suite(replace(RECORD, unchecked="the history is damaged"))
     assert found.get("errors") == "2"
     assert found[-1].find("error").text == "not checked: the history is damaged"
-
-
-def test_characters_invalid_in_xml_are_replaced():
-    problem = "a\x00b\x1fc\ud800d\udcffe\ufffef\uffffg\t\u00e9\U0001f600"
-    [_, case, *_] = suite(RECORD.with_run(replace(RUNS[1], problem=problem)))
-    assert case.find("failure").text == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg\t\u00e9\U0001f600"

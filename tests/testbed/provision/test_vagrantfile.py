@@ -87,14 +87,6 @@ def test_the_vagrantfile_is_valid(vagrant, provider):
     assert (done.returncode, done.stdout.strip()) == (0, "Vagrantfile validated successfully."), done.stderr
 
 
-def test_one_machine_is_set_up_whole_and_there_is_no_inventory(vagrant, pretended):
-    done, log = up(vagrant, pretended)
-    assert done.returncode == 0, done.stderr
-    assert 'vagrant-shell "run"' in log
-    assert "make setup" in log
-    assert not (pretended / "lab.yaml").exists()
-
-
 def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints(vagrant, pretended):
     done, log = up(vagrant, pretended, LAB="3")
     assert done.returncode == 0, done.stderr
@@ -118,10 +110,10 @@ def test_text_that_is_no_key_is_not_written_among_keys(vagrant, pretended):
     assert not (pretended / "lab.yaml").exists()
 
 
-def test_a_copy_brings_and_deletes_nothing_of_what_is_made_in_the_folder(
+def test_one_machine_is_set_up_whole_and_its_copy_spares_what_is_made_in_the_folder(
     vagrant, pretended, tmp_path_factory
 ):
-    """Neither here nor on the machine; but what is no more here goes there, too."""
+    """Neither here nor on the machine; but what is no more here goes there, too. There is no inventory."""
     folder = tmp_path_factory.mktemp("copied")
     rsync, guest = folder / "bin" / "rsync", folder / "guest"
     made = ["runs/one/run.json", "history/runs.jsonl", ".venv/pyvenv.cfg", "node/__pycache__/a.pyc"]
@@ -135,8 +127,11 @@ def test_a_copy_brings_and_deletes_nothing_of_what_is_made_in_the_folder(
         write(pretended / name, "of here")
     write(guest / "node/gone.py", "of before")
     path = f"{rsync.parent}:{os.environ['PATH']}"
-    done, _ = up(vagrant, pretended, PATH=path, RSYNC=str(shutil.which("rsync")), GUEST=str(guest))
+    done, log = up(vagrant, pretended, PATH=path, RSYNC=str(shutil.which("rsync")), GUEST=str(guest))
     assert done.returncode == 0, done.stderr
+    assert 'vagrant-shell "run"' in log
+    assert "make setup" in log
+    assert not (pretended / "lab.yaml").exists()
     assert [(guest / name).read_text() for name in made] == ["of the machine"] * len(made)
     assert [(guest / name).read_text() for name in sources] == ["of here"] * len(sources)
     assert not (guest / "node/gone.py").exists()

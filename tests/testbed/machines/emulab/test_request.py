@@ -105,13 +105,6 @@ def test_several_machines_for_a_region_and_several_regions_for_a_machine_exclude
     assert "exclude each other" in capsys.readouterr().err
 
 
-def test_every_link_is_a_network_of_its_own():
-    request = site_request(load_topology("four-regions"), Shaping.EMULAB)
-    networks = [{port.address.rpartition(".")[0] for port in link.ports} for link in request.links]
-    assert all(len(network) == 1 for network in networks)
-    assert len(set.union(*networks)) == 6
-
-
 @pytest.mark.parametrize(
     ("links", "said"),
     [
@@ -160,21 +153,3 @@ def test_the_command_writes_the_profile_to_a_file(tmp_path, capsys):
     assert capsys.readouterr().out == f"{target}\n"
     assert breaches(target.read_text(), REQUEST) == []
     assert "<services" not in target.read_text()
-
-
-def test_an_unknown_topology_is_bad_input(capsys):
-    assert main.run(["emulab", "profile", "nowhere"]) == 2
-    assert "no topology of this name" in capsys.readouterr().err
-
-
-def test_the_table_of_the_schema_refuses_what_the_schema_refuses():
-    good = written(load_topology("two-regions"), Shaping.EMULAB)
-    for old, new, said in (
-        ('type="request"', 'type="wish"', "rspec has type='wish'"),
-        ('exclusive="true"', 'exclusive="yes"', "node has exclusive='yes'"),
-        ("<node client_id", "<node name", "node lacks client_id"),
-        ("<interface_ref", "<port", "link has a child port"),
-        ('dest_id="', 'dest_id="x', "is not on link"),
-        ('<interface client_id="', '<interface client_id="x', "no interface"),
-    ):
-        assert any(said in line for line in breaches(good.replace(old, new), REQUEST)), said

@@ -1,8 +1,6 @@
 """The lab itself: its machines are machines of their own, and what is done to them is seen."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,33 +10,10 @@ import pytest
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, wait_until
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.labs.shortages import fill_folder, limit_folder, occupied_udp_port
-
-ENDS_BY_INTERRUPT = """\
-import signal, sys
-signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
-print("up", flush=True)
-signal.pause()
-"""
 
 CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 30)"]
 
 pytestmark = [pytest.mark.network, pytest.mark.machines]
-
-
-def test_a_machine_has_a_name_and_two_networks_of_its_own(pair: Lab) -> None:
-    machine = pair["h1"]
-    assert machine.run(["hostname"]).stdout == "h1\n"
-    addresses = machine.run(["ip", "-br", "address"]).stdout.split()
-    assert {f"{machine.control}/24", f"{machine.experiment}/24"} <= set(addresses)
-
-
-def test_machines_reach_each_other_in_both_networks_and_the_controller_in_one(pair: Lab) -> None:
-    other = pair["h1"]
-    for address in (other.control, other.experiment):
-        pair["h0"].run([*CONNECT, address])
-    assert pair.run([*CONNECT, other.control]).returncode == 0
-    assert pair.run([*CONNECT, other.experiment]).returncode != 0
 
 
 def test_a_machine_has_neither_the_project_nor_the_keys_of_ours(pair: Lab) -> None:
@@ -96,56 +71,6 @@ def test_a_connection_is_there_from_the_client_s_first_word_to_the_server_s_last
         machine.run(["sh", "-c", "kill -CONT $(pidof sshd)"])
     machine.wait_until_alone()
     assert not machine.is_connected()
-
-
-def test_a_disk_is_as_large_as_it_is_made_until_it_is_full(pair: Lab) -> None:
-    machine = pair["h1"]
-    limit_folder(machine, 1_000_000)
-    fill = ["dd", "if=/dev/zero", f"of={machine.folder}/big", "bs=1M", "count=3"]
-    assert "No space left on device" in machine.run(fill, check=False).stderr
-    limit_folder(machine, 10_000_000)
-    machine.run(fill)
-    fill_folder(machine)
-    more = ["dd", "if=/dev/zero", f"of={machine.folder}/more", "count=1"]
-    assert "No space left on device" in machine.run(more, check=False).stderr
-    machine.run(["umount", machine.folder])
-
-
-def test_a_port_is_taken_while_it_is_held(pair: Lab) -> None:
-    with occupied_udp_port(pair["h0"], 4789):
-        assert ":4789 " in pair["h0"].run(["ss", "-lun"]).stdout
-    assert ":4789 " not in pair["h0"].run(["ss", "-lun"]).stdout
-
-
-def test_the_control_network_is_paced_both_ways_until_it_is_not(pair: Lab) -> None:
-    def paced() -> list[str]:
-        queues = json.loads(pair.run(["tc", "-j", "qdisc"]).stdout)
-        return sorted(queue["dev"] for queue in queues if queue["kind"] == "tbf")
-
-    pair.slow_control(10_000_000)
-    assert paced() == ["control-port", "controller"]
-    pair.slow_control(None)
-    assert paced() == []
-
-
-def test_a_machine_whose_plug_was_pulled_comes_back_with_its_disk(pair: Lab) -> None:
-    machine = pair["h1"]
-    machine.run(["touch", "/var/tmp/stays"])
-    machine.start(["sleep", "988"])
-    machine.power_off()
-    machine.power_on()
-    assert machine.run(["ls", "/var/tmp"]).stdout.split().count("stays") == 1
-    assert machine.processes() == []
-    assert pair.run([*CONNECT, machine.control]).returncode == 0
-
-
-def test_signals_reach_the_command_on_the_controller(pair: Lab) -> None:
-    process = pair.popen([sys.executable, "-c", ENDS_BY_INTERRUPT], stdout=subprocess.PIPE)
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 7
 
 
 def test_a_lab_that_is_killed_leaves_no_process_and_no_interface(lab_works: None, tmp_path: Path) -> None:
