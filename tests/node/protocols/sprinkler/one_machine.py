@@ -31,13 +31,12 @@ class Around:
         self.spec = next(spec for spec in LAYOUTS[layout] if spec.name == name)
         self.machine = build_machine(self.spec, Random(1))
         self.now_us = 0
-        self.open: dict[int, str | None] = {}  # connections, and who was dialled
+        self.open: set[int] = set()  # connections
         self.dialling: list[str] = []
         self.timers: dict[m.Timer, int] = {}
         self.writable: list[int] = []
         self.number = 0
-        self.appended = self.synced = 0
-        self.logs: list[m.Log] = []
+        self.appended = 0
         self.sent: list = []
         self.unread: set[int] = set()
         self.give(m.Started())
@@ -59,7 +58,7 @@ class Around:
                 self.dialling.append(peer)
                 assert self.dialling.count(peer) <= 2 * (1 + self.number)
             case m.Close(number):
-                self.open.pop(number, None)
+                self.open.discard(number)
             case m.SetTimer(timer, at_us):
                 self.timers[timer] = at_us
             case m.CancelTimer(timer):
@@ -69,53 +68,48 @@ class Around:
             case m.Append(messages=messages):
                 assert all(CODEC.encode(message) for message in messages)
                 self.appended += 1
-            case m.Log():
-                self.logs.append(effect)
             case m.PauseReading(number):
                 self.unread.add(number)
             case m.ResumeReading(number):
                 self.unread.discard(number)
-            case _:
-                pass
 
     def pick(self, choice):
         return sorted(self.open)[choice % len(self.open)] if self.open else None
 
     def do(self, what, first, second):
-        if what == "accept":
-            self.number += 1
-            self.open[self.number] = None
-            number = self.number
-            self.give(m.Connected(number))
-            role = ROLES.get(first, wire.Role.CLIENT)
-            if number in self.open:
-                self.give(m.Received(number, [wire.Hello(role, second, first)]))
-        elif what == "dialled" and self.dialling:
-            peer = self.dialling.pop(first % len(self.dialling))
-            if second == 0:
-                self.give(m.ConnectFailed(peer, "refused"))
-                return
-            self.number += 1
-            self.open[self.number] = peer
-            self.give(m.Connected(self.number, peer))
-            if self.number in self.open:
-                role = ROLES.get(peer, wire.Role.CLIENT)
-                self.give(m.Received(self.number, [wire.Hello(role, second, peer)]))
-        elif what == "messages" and (number := self.pick(first)) is not None and number not in self.unread:
-            self.receive(number, second)
-        elif what == "malformed" and (number := self.pick(first)) is not None:
-            self.give(m.Malformed(number, "garbage"))
-        elif what == "lost" and (number := self.pick(first)) is not None:
-            del self.open[number]
-            self.give(m.Disconnected(number, "reset"))
-        elif what == "time":
-            self.pass_time(first)
-        elif what == "disk":
-            if first:
-                self.synced = self.appended
-                self.give(m.Synced(self.synced))
-            else:
+        number = self.pick(first) if what in {"messages", "malformed", "lost"} else None
+        match what:
+            case "accept":
+                self.open_with(first, second)
+            case "dialled" if self.dialling:
+                peer = self.dialling.pop(first % len(self.dialling))
+                if second:
+                    self.open_with(peer, second, dialled=peer)
+                else:
+                    self.give(m.ConnectFailed(peer, "refused"))
+            case "messages" if number is not None and number not in self.unread:
+                self.receive(number, second)
+            case "malformed" if number is not None:
+                self.give(m.Malformed(number, "garbage"))
+            case "lost" if number is not None:
+                self.open.remove(number)
+                self.give(m.Disconnected(number, "reset"))
+            case "time":
+                self.pass_time(first)
+            case "disk" if first:
+                self.give(m.Synced(self.appended))
+            case "disk":
                 self.give(m.StorageFailed("no space left on device"))
+
+    def open_with(self, name, incarnation, dialled=None):
+        """Open a connection with a peer that says that it has this name."""
+        self.number += 1
+        number = self.number
+        self.open.add(number)
+        self.give(m.Connected(number, dialled))
+        if number in self.open:
+            role = ROLES.get(name, wire.Role.CLIENT)
+            self.give(m.Received(number, [wire.Hello(role, incarnation, name)]))
 
     def receive(self, number, messages):
         """As a connection does: what decoders do not let through ends it."""

@@ -9,12 +9,12 @@ The two ends of a cut link may detect it at different times; messages between th
 """
 
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 
 from node.protocols.sprinkler.region.expects import Expects, Offer, Path, choose
+from tests.node.networks import is_connected
 
 OWNER = 0
 Link = tuple[int, int]
@@ -114,18 +114,12 @@ def cut_links(state: State, cut: frozenset[Link]) -> State:
     return State(state.nodes, _queues(under_way), frozenset(end for a, b in cut for end in ((a, b), (b, a))))
 
 
-@dataclass(slots=True)
-class Searched:
-    """The result of a search. `longest`: steps of the longest order, None if there is an infinite order."""
+def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> int | None:
+    """Search every order of what follows this cut.
 
-    states: int = 0
-    ends: int = 0
-    longest: int | None = 0
-
-
-def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> Searched:
-    """Every order of what follows this cut. Raises AssertionError for one that ends with a stalled node."""
-    searched = Searched()
+    Returns the steps of the longest order, None if there is an infinite one. Raises AssertionError for an
+    order that ends with a stalled node.
+    """
     following: dict[State, list[State]] = {}
     todo = [cut_links(state, cut) for state in settled(links, size)]
     while todo:
@@ -135,11 +129,8 @@ def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> Searched:
         following[state] = list(steps(state, cut))
         todo += following[state]
         if not following[state]:
-            searched.ends += 1
             assert flows(state), f"{sorted(links)} without {sorted(cut)} ends as {state}"
-    searched.states = len(following)
-    searched.longest = _longest(following)
-    return searched
+    return _longest(following)
 
 
 def flows(state: State) -> bool:
@@ -183,19 +174,6 @@ def _cuts(links: tuple[Link, ...], size: int, most: int) -> Iterator[frozenset[L
         for chosen in combinations(links, count):
             if is_connected([link for link in links if link not in chosen], size):
                 yield frozenset(chosen)
-
-
-def is_connected(links: Iterable[Link], size: int) -> bool:
-    """Whether every node reaches every other one."""
-    links, reached, todo = list(links), {0}, deque([0])
-    while todo:
-        at = todo.popleft()
-        for link in links:
-            if at in link:
-                (peer,) = {*link} - {at}
-                todo += [peer] * (peer not in reached)
-                reached.add(peer)
-    return len(reached) == size
 
 
 def _change(state: State, name: int, heard: Node, cut: frozenset[Link]) -> Iterator[State]:
@@ -258,12 +236,11 @@ def _longest(following: dict[State, list[State]]) -> int | None:
 def main() -> None:
     """Search all cases of a size: `python -m tests.node.protocols.sprinkler.path_search 5 2`."""
     size, most = int(sys.argv[1]), int(sys.argv[2])
-    states, longest, found = 0, 0, cases(size, most)
+    found = cases(size, most)
     for number, (links, cut) in enumerate(found, 1):
-        searched = search(links, size, cut)
-        assert searched.longest is not None, f"{links} without {sorted(cut)}: an order without end"
-        states, longest = states + searched.states, max(longest, searched.longest)
-        print(f"{number} of {len(found)} cases, {states} states, at most {longest} steps to rest")  # noqa: T201
+        longest = search(links, size, cut)
+        assert longest is not None, f"{links} without {sorted(cut)}: an order without end"
+        print(f"{number} of {len(found)} cases, {longest} steps to rest")  # noqa: T201
 
 
 if __name__ == "__main__":

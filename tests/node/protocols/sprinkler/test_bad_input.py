@@ -4,12 +4,10 @@ from collections import deque
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from node.core import machine as m
 from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.chain.head import HELD_LIMIT_BYTES
-from tests.node.protocols.sprinkler.any_messages import steps
 from tests.node.protocols.sprinkler.chatter import Chatter
 from tests.node.protocols.sprinkler.one_machine import Around
 
@@ -22,16 +20,6 @@ UNDER_TEST = [
     ("alone", "r0/proxy-0"),
     ("alone", "r0/client-0"),
 ]
-
-
-@pytest.mark.parametrize(("layout", "name"), UNDER_TEST)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(script=steps)
-def test_a_machine_survives_anything_that_decoders_let_through(layout, name, script):
-    around = Around(layout, name)
-    for what, first, second in script:
-        around.do(what, first, second)
-    around.give(m.Finish())
 
 
 @pytest.mark.parametrize(("layout", "name"), UNDER_TEST)
@@ -68,23 +56,16 @@ def test_state_of_unknown_peers_ends_with_their_connections():
     """A thousand peers say many things and leave; nothing grows with them."""
     around = Around("alone", "r0/proxy-0")
     for serial in range(1000):
-        around.number += 1
-        around.open[around.number] = None
-        around.give(m.Connected(around.number))
-        role = wire.Role.CLIENT if serial % 2 else wire.Role.DRIVER
+        around.open_with(f"r0/stranger-{serial}", serial)
         said = [
-            wire.Hello(role, serial, f"r0/stranger-{serial}"),
             wire.Advertisement((wire.Counter(serial, 5),)),
-            wire.View((wire.Neighbour(serial, serial),)),
             wire.Request(0, 1, 100),
             wire.Subscribe(1, 3),
         ]
-        around.receive(around.number, said if role is wire.Role.CLIENT else said[:2])
-        if around.number in around.open:
-            del around.open[around.number]
-            around.give(m.Disconnected(around.number, "reset"))
+        around.receive(around.number, said)
+        around.do("lost", 0, 0)
         around.pass_time(20_000)
-    assert sizes_within(around.machine) < 600
+    assert sizes_within(around.machine) < 200
 
 
 def sizes_within(machine):

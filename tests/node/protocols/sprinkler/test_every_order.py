@@ -15,16 +15,14 @@ from tests.node.protocols.sprinkler import path_search as paths
 @pytest.mark.parametrize(("size", "most"), [(2, 1), (3, 3), (4, 6), (5, 1)])
 def test_in_every_order_every_region_gets_the_stream_again_and_comes_to_rest(size, most):
     for links, cut in paths.cases(size, most):
-        searched = paths.search(links, size, cut)
-        assert searched.ends
-        assert searched.longest is not None, f"{links} without {cut}: an order without end"
+        assert paths.search(links, size, cut) is not None, f"{links} without {cut}: an order without end"
 
 
 @pytest.mark.slow
 def test_five_regions_after_any_cuts_in_orders_by_chance():
     rng = Random(1)
     cases = paths.cases(5, 6)
-    for _ in range(500):
+    for _ in range(200):
         links, cut = rng.choice(cases)
         state = paths.cut_links(rng.choice(paths.settled(links, 5)), cut)
         for _ in range(500):

@@ -44,7 +44,7 @@ def test_nothing_switches_while_all_is_well():
     assert steady_switches() == 0
 
 
-@pytest.mark.parametrize("c", [0, RATE_PER_S, 4 * RATE_PER_S])
+@pytest.mark.parametrize("c", [0, 4 * RATE_PER_S])
 @pytest.mark.slow
 def test_by_the_printed_rule_streams_flap_at_every_c(c):
     assert steady_switches(subscription_rule="paper", c=float(c)) > 0
@@ -77,22 +77,3 @@ def test_a_slow_stream_recovers_from_a_cut_by_the_rule_alone():
 def test_one_c_for_all_streams_starves_a_slow_stream():
     delivered, published = slow_stream_after_a_cut(StarvesSlowStreams)
     assert delivered < published - 5
-
-
-def after_broken_channels(build):
-    """r2-r3 out for long enough that both ends give the connection up, with no third region to take over."""
-    cluster = Cluster(build=build, rate_per_s=RATE_PER_S)
-    cluster.run(CUT_US)
-    for other in ("r0", "r1", "r2"):
-        cluster.network.cut(other, "r3")
-    cluster.run(HEAL_US)
-    for other in ("r0", "r1", "r2"):
-        cluster.network.heal(other, "r3")
-    cluster.run(END_US)
-    cluster.drain()
-    return cluster
-
-
-def test_a_region_that_was_cut_off_gets_everything_once():
-    cluster = after_broken_channels(with_sources(StreamSources))
-    cluster.check_deliveries()

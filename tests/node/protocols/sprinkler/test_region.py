@@ -41,10 +41,9 @@ def drained(cluster):
     cluster.check_deliveries()
 
 
-@pytest.mark.parametrize("fanout", [1, 2, 8])
 @pytest.mark.slow
-def test_everyone_gets_everything_in_order_at_any_fanout(fanout):
-    cluster = region(fanout=fanout)
+def test_everyone_gets_everything_in_order_even_at_a_fanout_of_one():
+    cluster = region(fanout=1)
     cluster.run(4 * S)
     drained(cluster)
 
@@ -148,30 +147,6 @@ def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
 
 
 @pytest.mark.slow
-def test_departed_clients_are_not_waited_for():
-    cluster = region()
-    cluster.run(3 * S)
-    for name in names(range(15)):
-        cluster.network.give(name, m.Finish())
-        cluster.run(cluster.network.clock.now_us + S // 10)
-        cluster.network.kill(name)
-    cluster.run(6 * S)
-    drained(cluster)
-
-
-@pytest.mark.slow
-def test_a_client_that_comes_back_after_a_minute_gets_what_peers_have_long_discarded():
-    cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
-    cluster.run(3 * S)
-    cluster.network.kill("r0/client-3")
-    cluster.run(63 * S)
-    cluster.network.start("r0/client-3")
-    cluster.run(66 * S)
-    assert cluster.delivered()["r0/client-3"][0] > 300_000
-    drained(cluster)
-
-
-@pytest.mark.slow
 def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
     cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
     cluster.network.kill("r0/client-3")
@@ -209,58 +184,6 @@ def test_a_stopped_peer_delays_no_others_beyond_the_timeout():
         cluster.published()[0] - got[0] for name, got in cluster.delivered().items() if name != "r0/client-0"
     ]
     assert max(behind) <= 2000 * 0.75
-
-
-def own_row(client):
-    """How a client stands in its own VIEW."""
-    return client.dissemination._neighbourhood.row(client.dissemination._own)
-
-
-def in_view(client):
-    """Return the names of the members in the client's view."""
-    return [client.dissemination.member(at).name for at in client.dissemination.view.members]
-
-
-@pytest.mark.slow
-def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy():
-    cluster = region(clients=20, view_size=4)
-    cluster.run(3 * S)
-    halves = {client.name: at < 10 for at, client in enumerate(clients(cluster))}
-    rows = {client.name: own_row(client) for client in clients(cluster)}
-    for client in clients(cluster):
-        others = [name for name in halves if name != client.name and halves[name] == halves[client.name]]
-        know = client.dissemination._neighbourhood.known
-        client.dissemination.view.members = [know(rows[name]) for name in others[:4]]
-        client.view_changed()
-    cluster.machine(PROXY).tail.dissemination.view.members = []
-    cluster.run(40 * S)  # gossip is slow while views are full
-    mixed = [
-        client.name
-        for client in clients(cluster)
-        if any(halves.get(name, halves[client.name]) != halves[client.name] for name in in_view(client))
-    ]
-    assert len(mixed) > 5
-    drained(cluster)
-
-
-@pytest.mark.slow
-def test_views_connect_everyone():
-    cluster = region(clients=60, view_size=6, gossip_period_us=200_000)
-    cluster.run(6 * S)
-    of = {client.name: client.dissemination for client in clients(cluster)}
-    joined = {name: set() for name in of}
-    for name, part in of.items():
-        for other in part.view.members:
-            if other != part.proxy:
-                joined[name].add(part.member(other).name)
-                joined[part.member(other).name].add(name)
-    reached, found = {"r0/client-0"}, ["r0/client-0"]
-    for name in found:
-        new = sorted(joined[name] - reached)
-        reached.update(new)
-        found += new
-    assert len(reached) == 60
-    assert all(len(part.view.members) <= 6 for part in of.values())
 
 
 def test_when_the_tail_dies_clients_go_on_with_the_next_one():

@@ -56,46 +56,24 @@ def store(batches, limit_bytes=1 << 30):
     return received
 
 
-def test_the_interval_is_given_and_ended():
-    peer = Peer(store(10))
-    peer.ask(201, 500)
-    assert peer.events() == [201, 301, 401]
-    assert peer.ends() == [Answered(0, 201, 500, 1000)]
-
-
-def test_batches_are_given_whole():
-    peer = Peer(store(10))
-    peer.ask(250, 310)
-    assert peer.events() == [201, 301]
-    assert peer.ends() == [Answered(0, 250, 310, 1000)]
-
-
-def test_discarded_events_are_a_hole():
-    peer = Peer(store(100, limit_bytes=5 * (BATCH_BYTES + 128)))
-    peer.ask(9_401, 9_700)
-    assert peer.events() == [9_501, 9_601]
-    assert peer.ends() == [Answered(0, 9_401, 9_700, 10_000)]
-
-
-def test_an_answer_may_be_empty():
-    peer = Peer(store(100, limit_bytes=5 * (BATCH_BYTES + 128)))
-    peer.ask(1, 300)
-    assert peer.got == [Answered(0, 1, 300, 10_000)]
-
-
-def test_an_answer_ends_where_we_are():
-    peer = Peer(store(3))
-    peer.ask(201, 900)
-    assert peer.events() == [201]
-    assert peer.ends() == [Answered(0, 201, 300, 300)]
-    peer.ask(301, 900)
-    assert peer.ends()[1:] == [Answered(0, 301, 300, 300)]
-
-
-def test_an_empty_stream_is_answered_by_its_end_only():
-    peer = Peer(store(3))
-    peer.ask(1, 10, stream=1)
-    assert peer.got == [Answered(1, 1, 0, 0)]
+@pytest.mark.parametrize(
+    ("batches", "asked", "given", "end"),
+    [
+        pytest.param(10, (201, 500), [201, 301, 401], (500, 1000), id="the interval"),
+        pytest.param(10, (250, 310), [201, 301], (310, 1000), id="whole batches"),
+        pytest.param(100, (9_401, 9_700), [9_501, 9_601], (9_700, 10_000), id="less what was discarded"),
+        pytest.param(100, (1, 300), [], (300, 10_000), id="nothing, if all of it was discarded"),
+        pytest.param(3, (201, 900), [201], (300, 300), id="no more than there is"),
+        pytest.param(3, (301, 900), [], (300, 300), id="nothing, if nothing has come yet"),
+        pytest.param(0, (1, 10), [], (0, 0), id="nothing of an empty stream"),
+    ],
+)
+def test_an_answer_has(batches, asked, given, end):
+    kept = 10 if batches == 10 else 5
+    peer = Peer(store(batches, limit_bytes=kept * (BATCH_BYTES + 128)))
+    peer.ask(*asked)
+    assert peer.events() == given
+    assert peer.ends() == [Answered(0, asked[0], *end)]
 
 
 def test_a_huge_request_is_served_as_the_peer_reads():

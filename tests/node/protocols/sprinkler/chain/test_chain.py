@@ -13,7 +13,6 @@ from node.protocols.sprinkler.messages import (
     EventKind,
     Events,
     Follow,
-    Hello,
     Hop,
     Joined,
     Paths,
@@ -23,7 +22,6 @@ from node.protocols.sprinkler.messages import (
     Refusal,
     Refused,
     Replica,
-    Role,
     Standing,
     Stored,
     Subscribe,
@@ -33,8 +31,10 @@ from node.protocols.sprinkler.messages import (
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.storage.batches import epoch_mark
 from tests.node.cluster import specs
+from tests.node.protocols.sprinkler.by_hand import ByHand
 
 OWN, OTHERS = 0, 1
+SERVICE, DRIVER = "r0/configuration-0", "r0/driver-0"
 NONE = (Counter(OWN, 0), Counter(OTHERS, 0))
 
 
@@ -45,79 +45,37 @@ def configuration(number, members, joining="", began=1):
     return Configuration(number, began, tuple(rows))
 
 
-class Bench:
-    """A replica of r0, whose service has told the first configuration, with a hand at every connection."""
+def replica(index, told):
+    """A replica of r0, whose service has told the first configuration."""
+    given = specs(regions=2, proxies=3, configuration=True)
+    bench = ByHand(Proxy(next(spec for spec in given if spec.name == f"r0/proxy-{index}"), Random(1)))
+    bench.connect(SERVICE, told)
+    return bench
 
-    def __init__(self, index, told):
-        name = f"r0/proxy-{index}"
-        given = specs(regions=2, proxies=3, configuration=True)
-        self.proxy = Proxy(next(spec for spec in given if spec.name == name), Random(1))
-        self.now_us = 0
-        self.effects = []
-        self.connections = {}
-        self.give(m.Started(), 0)  # at 0: incarnation 1
-        self.connect("r0/configuration-0", Role.CONFIGURATION)
-        self.tell(told)
 
-    def give(self, given, after_us=10_000):
-        self.now_us += after_us
-        self.effects += self.proxy.handle(given, self.now_us)
+def history(bench):
+    return bench.machine.history.streams[OWN]
 
-    def connect(self, name, role=Role.PROXY):
-        number = len(self.connections) + 1
-        self.connections[name] = number
-        self.give(m.Connected(number))
-        self.say(name, Hello(role, 1, name), Advertisement(()))
-        return name
 
-    def say(self, name, *messages):
-        self.give(m.Received(self.connections[name], messages))
-
-    def tell(self, told):
-        self.say("r0/configuration-0", told)
-
-    def sent(self, name, *kinds):
-        number = self.connections[name]
-        found = [
-            message
-            for effect in self.effects
-            if isinstance(effect, m.Send) and effect.connection == number
-            for message in effect.messages
-        ]
-        self.effects = [
-            each for each in self.effects if not (isinstance(each, m.Send) and each.connection == number)
-        ]
-        return [message for message in found if isinstance(message, kinds)]
-
-    def history(self, stream=OWN):
-        return self.proxy.history.streams[stream]
-
-    def joined(self, successor, number, cnt=0):
-        """Let the successor send FOLLOW."""
-        self.connect(successor)
-        self.say(successor, Follow(number, (Counter(OWN, cnt), Counter(OTHERS, 0))))
+def follow(bench, successor, number):
+    """Let the successor connect and send FOLLOW."""
+    bench.connect(successor, Follow(number, NONE))
 
 
 def head():
-    bench = Bench(0, configuration(1, "012"))
-    bench.connect("r1/proxy-2")
-    bench.say("r1/proxy-2", Advertisement(NONE))
-    bench.connect("r0/driver-0", Role.DRIVER)
-    bench.joined("r0/proxy-1", 1)
+    bench = replica(0, configuration(1, "012"))
+    bench.connect("r1/proxy-2", Advertisement(NONE))
+    bench.connect(DRIVER)
+    follow(bench, "r0/proxy-1", 1)
     assert bench.sent("r0/proxy-1", Follow) == [Follow(1, NONE)]
     return bench
 
 
 def middle():
-    bench = Bench(1, configuration(1, "012"))
+    bench = replica(1, configuration(1, "012"))
     bench.connect("r0/proxy-0")
-    bench.joined("r0/proxy-2", 1)
+    follow(bench, "r0/proxy-2", 1)
     return bench
-
-
-def logged(bench, event):
-    """Lines of the log with this event."""
-    return [each for each in bench.effects if isinstance(each, m.Log) and each.event == event]
 
 
 def surpassed(bench):
@@ -136,31 +94,30 @@ def data(first_seq, count=2):
 
 
 def test_a_replica_does_nothing_before_its_service_has_spoken():
-    bench = Bench(0, Configuration(0, 0, ()))
-    bench.connect("r0/driver-0", Role.DRIVER)
-    bench.say("r0/driver-0", publish(1))
-    assert [refused.code for refused in bench.sent("r0/driver-0", Refused)] == [Refusal.NOT_HEAD]
+    bench = replica(0, Configuration(0, 0, ()))
+    bench.connect(DRIVER)
+    bench.say(DRIVER, publish(1))
+    assert [refused.code for refused in bench.sent(DRIVER, Refused)] == [Refusal.NOT_HEAD]
 
 
 def test_a_repetition_that_is_not_committed_yet_is_acknowledged_once_when_it_is():
     bench = head()
-    bench.say("r0/driver-0", publish(1), publish(1))
+    bench.say(DRIVER, publish(1), publish(1))
     bench.say("r0/proxy-1", Stored((Counter(OWN, 2),)))
-    assert bench.sent("r0/driver-0", Published) == [Published(OWN, 1, 1, 2)]
-    assert bench.history().cnt == 2
+    assert bench.sent(DRIVER, Published) == [Published(OWN, 1, 1, 2)]
+    assert history(bench).cnt == 2
 
 
 def test_a_follower_that_has_more_than_its_predecessor_is_refused_and_not_served():
     bench = head()
-    bench.say("r0/driver-0", publish(1))
+    bench.say(DRIVER, publish(1))
     bench.say("r0/proxy-1", Follow(1, (Counter(OWN, 3), Counter(OTHERS, 0))))
     (refused,) = bench.sent("r0/proxy-1", Refused)
     assert (refused.code, refused.stream) == (Refusal.UNEXPECTED, OWN)
     assert "3 events" in refused.reason
-    assert [
-        effect.fields for effect in bench.effects if getattr(effect, "event", "") == "follower_ahead"
-    ] == [{"peer": "r0/proxy-1", "stream": OWN, "cnt": 3, "own": 2}]
-    bench.say("r0/driver-0", publish(3))
+    (line,) = bench.logged("follower_ahead")
+    assert line.fields == {"peer": "r0/proxy-1", "stream": OWN, "cnt": 3, "own": 2}
+    bench.say(DRIVER, publish(3))
     assert bench.sent("r0/proxy-1", Events, Publication) == []
     bench.say("r0/proxy-1", Follow(1, (Counter(OWN, 2), Counter(OTHERS, 0))))
     assert [batch.first_seq for batch in bench.sent("r0/proxy-1", Events)] == [3]
@@ -168,9 +125,9 @@ def test_a_follower_that_has_more_than_its_predecessor_is_refused_and_not_served
 
 def test_uncommitted_events_are_not_served():
     bench = head()
-    bench.connect("r0/client-0", Role.CLIENT)
+    bench.connect("r0/client-0")
     bench.say("r0/client-0", Subscribe(OWN, 0))
-    bench.say("r0/driver-0", publish(1))
+    bench.say(DRIVER, publish(1))
     assert bench.sent("r0/client-0", Events) == []
     bench.say("r0/proxy-1", Stored((Counter(OWN, 2),)))
     assert len(bench.sent("r0/client-0", Events)) == 1
@@ -178,23 +135,23 @@ def test_uncommitted_events_are_not_served():
 
 def test_publications_that_follow_a_refused_one_are_refused_until_it_comes_again():
     """Or events of one publisher would be stored in another order than it published them."""
-    bench = Bench(1, configuration(1, "012"))
-    bench.connect("r0/driver-0", Role.DRIVER)
-    bench.say("r0/driver-0", publish(1))
-    bench.tell(configuration(2, "1"))
+    bench = replica(1, configuration(1, "012"))
+    bench.connect(DRIVER)
+    bench.say(DRIVER, publish(1))
+    bench.say(SERVICE, configuration(2, "1"))
     bench.give(m.TimerFired(("restore",)), 3_000_000)
-    bench.say("r0/driver-0", publish(3))
-    assert bench.sent("r0/driver-0", Published) == []
-    bench.say("r0/driver-0", publish(1), publish(3))
-    assert [each.first_request for each in bench.sent("r0/driver-0", Published)] == [1, 3]
+    bench.say(DRIVER, publish(3))
+    assert bench.sent(DRIVER, Published) == []
+    bench.say(DRIVER, publish(1), publish(3))
+    assert [each.first_request for each in bench.sent(DRIVER, Published)] == [1, 3]
 
 
 def test_the_middle_takes_from_its_predecessor_only_what_follows_its_answer():
     bench = middle()
     bench.say("r0/proxy-0", data(1))
-    assert bench.history().cnt == 0
+    assert history(bench).cnt == 0
     bench.say("r0/proxy-0", Follow(1, NONE), data(1))
-    assert bench.history().cnt == 2
+    assert history(bench).cnt == 2
     assert len(bench.sent("r0/proxy-2", Events)) == 1
 
 
@@ -204,31 +161,31 @@ def test_the_middle_passes_stored_on_when_both_it_and_its_successor_have_it():
     assert bench.sent("r0/proxy-0", Stored) == []
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))
     assert bench.sent("r0/proxy-0", Stored) == [Stored((Counter(OWN, 2),))]
-    assert (bench.history().committed, bench.history().cnt) == (2, 4)
+    assert (history(bench).committed, history(bench).cnt) == (2, 4)
 
 
 def test_a_new_head_drops_no_event_and_goes_on_numbering():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), Whole(1))
-    bench.say("r0/proxy-0", Publication(OWN, 1, 2, 1, 1, "r0/driver-0"), data(1))
-    bench.say("r0/proxy-0", Publication(OWN, 3, 2, 3, 1, "r0/driver-0"))  # its events died with the head
-    bench.tell(configuration(2, "12"))
+    bench.say("r0/proxy-0", Publication(OWN, 1, 2, 1, 1, DRIVER), data(1))
+    bench.say("r0/proxy-0", Publication(OWN, 3, 2, 3, 1, DRIVER))  # its events died with the head
+    bench.say(SERVICE, configuration(2, "12"))
     bench.say("r0/proxy-2", Follow(2, NONE))
-    bench.connect("r0/driver-0", Role.DRIVER)
-    bench.say("r0/driver-0", publish(1), publish(3))
+    bench.connect(DRIVER)
+    bench.say(DRIVER, publish(1), publish(3))
     bench.say("r0/proxy-2", Stored((Counter(OWN, 4),)))
-    assert bench.sent("r0/driver-0", Published) == [Published(OWN, 1, 1, 2), Published(OWN, 3, 3, 2)]
-    assert bench.history().cnt == 4
+    assert bench.sent(DRIVER, Published) == [Published(OWN, 1, 1, 2), Published(OWN, 3, 3, 2)]
+    assert history(bench).cnt == 4
 
 
 def test_a_successor_learns_that_the_stream_is_complete_after_the_recovered_events():
-    bench = Bench(0, configuration(2, "012", began=2))
+    bench = replica(0, configuration(2, "012", began=2))
     bench.connect("r1/proxy-2")
-    bench.joined("r0/proxy-1", 2)
+    follow(bench, "r0/proxy-1", 2)
     bench.say("r1/proxy-2", Advertisement((Counter(OWN, 4), Counter(OTHERS, 0))), data(1, 4))
     assert bench.sent("r0/proxy-1", Whole) == []
     bench.give(m.TimerFired(("restore",)), 60_000_000)
-    assert not bench.proxy.head.is_restoring
+    assert not bench.machine.head.is_restoring
     told = bench.sent("r0/proxy-1", Events, Whole)
     assert [type(each) for each in told] == [Events, Whole]
     assert told[0] == epoch_mark(OWN, 5, 2), "behind the events of before"
@@ -236,94 +193,94 @@ def test_a_successor_learns_that_the_stream_is_complete_after_the_recovered_even
 
 def test_stored_of_an_earlier_configuration_does_not_count():
     bench = head()
-    bench.say("r0/driver-0", publish(1))
-    bench.tell(configuration(2, "012"))
+    bench.say(DRIVER, publish(1))
+    bench.say(SERVICE, configuration(2, "012"))
     bench.say("r0/proxy-1", Stored((Counter(OWN, 2),)))
-    assert bench.sent("r0/driver-0", Published) == []
+    assert bench.sent(DRIVER, Published) == []
     bench.say("r0/proxy-1", Follow(2, NONE), Stored((Counter(OWN, 2),)))
-    assert len(bench.sent("r0/driver-0", Published)) == 1
+    assert len(bench.sent(DRIVER, Published)) == 1
 
 
 def test_a_follow_that_is_ahead_of_us_waits_for_our_configuration():
-    bench = Bench(0, configuration(1, "01"))
-    bench.joined("r0/proxy-2", 2)
+    bench = replica(0, configuration(1, "01"))
+    follow(bench, "r0/proxy-2", 2)
     assert bench.sent("r0/proxy-2", Follow) == []
-    bench.tell(configuration(2, "02"))
+    bench.say(SERVICE, configuration(2, "02"))
     assert bench.sent("r0/proxy-2", Follow) == [Follow(2, NONE)]
 
 
 def test_the_tail_passes_the_token_and_then_commits_only_what_the_joiner_has():
-    bench = Bench(2, configuration(1, "02"))
+    bench = replica(2, configuration(1, "02"))
     bench.connect("r0/proxy-0")
     bench.say("r0/proxy-0", Follow(1, NONE), data(1))
-    bench.tell(configuration(2, "02", "1"))
+    bench.say(SERVICE, configuration(2, "02", "1"))
     bench.say("r0/proxy-0", Follow(2, NONE))
-    bench.joined("r0/proxy-1", 2)
+    follow(bench, "r0/proxy-1", 2)
     assert [type(each) for each in bench.sent("r0/proxy-1", Events, Token)] == [Events, Token]
     bench.say("r0/proxy-0", data(3))
-    assert bench.history().committed == 2
+    assert history(bench).committed == 2
     bench.say("r0/proxy-1", Stored((Counter(OWN, 4),)))
-    assert bench.history().committed == 4
+    assert history(bench).committed == 4
 
 
 @pytest.mark.parametrize(("number", "said"), [(2, [Joined(2)]), (1, [])])
 def test_the_joiner_says_joined_for_the_token_of_this_configuration_only(number, said):
-    bench = Bench(1, configuration(2, "02", "1"))
+    bench = replica(1, configuration(2, "02", "1"))
     bench.connect("r0/proxy-2")
     bench.say("r0/proxy-2", Follow(2, NONE), data(1), Token(number))
-    assert bench.sent("r0/configuration-0", Joined) == said
+    assert bench.sent(SERVICE, Joined) == said
 
 
 def test_a_replica_that_was_removed_keeps_what_was_committed_and_drops_the_rest():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), data(1), data(3))
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))
-    bench.tell(configuration(2, "02"))
-    assert bench.history().cnt == 4
-    bench.tell(configuration(3, "02", "1"))
-    assert bench.history().cnt == 2
+    bench.say(SERVICE, configuration(2, "02"))
+    assert history(bench).cnt == 4
+    bench.say(SERVICE, configuration(3, "02", "1"))
+    assert history(bench).cnt == 2
 
 
 def test_a_replica_drops_all_data_if_the_chain_restarted_meanwhile():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), data(1))
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))
-    bench.tell(configuration(4, "0", "1", began=3))
-    assert bench.history().cnt == 0
+    bench.say(SERVICE, configuration(4, "0", "1", began=3))
+    assert history(bench).cnt == 0
 
 
 def test_a_deposed_head_that_is_kept_apart_from_its_chain_says_nothing_of_an_epoch():
     """It cannot know; what it begins, its successor never takes."""
     bench = head()
     surpassed(bench)
-    assert logged(bench, "epoch_began") == []
+    assert bench.logged("epoch_began") == []
 
 
 def test_an_epoch_began_when_the_whole_chain_has_it():
     bench = head()
     surpassed(bench)
     bench.say("r0/proxy-1", Stored((Counter(OWN, first_seq_of_epoch(1) - 1),)))
-    (line,) = logged(bench, "epoch_began")
+    (line,) = bench.logged("epoch_began")
     assert (line.level, line.fields["epoch"], line.fields["seen"]) == ("error", 1, 90)
 
 
 def test_if_its_head_dies_before_the_next_one_says_so():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), epoch_mark(OWN, 1, 1))
-    bench.tell(configuration(2, "12"))
+    bench.say(SERVICE, configuration(2, "12"))
     bench.say("r0/proxy-2", Follow(2, NONE))
-    assert logged(bench, "epoch_began") == []
+    assert bench.logged("epoch_began") == []
     bench.say("r0/proxy-2", Stored((Counter(OWN, first_seq_of_epoch(1) - 1),)))
-    (line,) = logged(bench, "epoch_began")
+    (line,) = bench.logged("epoch_began")
     assert (line.level, line.fields["epoch"]) == ("error", 1)
 
 
 def test_a_successor_of_a_head_that_died_while_it_took_the_stream_back_takes_it_back_itself():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1), Hop(OWN, 0))))
-    bench.tell(configuration(2, "12"))
-    assert bench.proxy.head.is_restoring
+    bench.say(SERVICE, configuration(2, "12"))
+    assert bench.machine.head.is_restoring
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), Whole(1))
-    bench.tell(configuration(2, "12"))
-    assert not bench.proxy.head.is_restoring
+    bench.say(SERVICE, configuration(2, "12"))
+    assert not bench.machine.head.is_restoring

@@ -10,53 +10,47 @@ from node.protocols.sprinkler.chain.configuration_service import NUMBERS_A_LIFE,
 from node.protocols.sprinkler.messages import (
     Configuration,
     DiskState,
-    Hello,
     Joined,
     Replica,
-    Role,
     Standing,
     Status,
 )
 from tests.node.cluster import specs
+from tests.node.protocols.sprinkler.by_hand import ByHand
 
 NOTHING = Configuration(0, 0, ())
 
 
-class Bench:
-    """r0's service with a hand at every connection."""
+class Bench(ByHand):
+    """r0's service; replicas are called by their numbers."""
 
     def __init__(self, *, storage=None, stored=(), replicas="012", start=0):
         given = specs(regions=1, proxies=3, configuration=True, storage=storage)
-        self.service = ConfigurationService(replace(given[-1], start=start), Random(1))
-        self.now_us = 0
-        self.effects = []
-        self.connections = {}
-        self.numbers = 0
-        self.give(m.Started(stored))
+        super().__init__(ConfigurationService(replace(given[-1], start=start), Random(1)), stored)
+        self.service = self.machine
         for index in replicas:
             self.come(index)
 
-    def give(self, given, after_us=1_000):
-        self.now_us += after_us
-        self.effects += self.service.handle(given, self.now_us)
-
     def come(self, index, incarnation=1, remembers=NOTHING, has=0, cnt=0, full=False):
-        self.numbers += 1
-        self.connections[index] = self.numbers
-        self.give(m.Connected(self.numbers))
-        hello = Hello(Role.PROXY, incarnation, f"r0/proxy-{index}")
-        self.give(m.Received(self.numbers, (hello, remembers, Status(has, cnt, int(full)))))
+        self.connect(f"r0/proxy-{index}", remembers, Status(has, cnt, int(full)), incarnation=incarnation)
 
-    def say(self, index, *messages):
-        self.give(m.Received(self.connections[index], messages))
+    def tell(self, index, *messages, after_us=1_000):
+        self.say(f"r0/proxy-{index}", *messages, after_us=after_us)
+
+    def report(self, index, disk=DiskState.WORKS, after_us=1_000):
+        self.tell(index, Status(self.service.chain.number, 0, disk), after_us=after_us)
+
+    def join(self, index):
+        """Let a replica say that it has joined."""
+        self.tell(index, Joined(self.told(index).number))
 
     def answer(self):
         """All that are connected say that they are alive."""
-        for index in self.connections:
-            self.say(index, Status(self.service.chain.number, 0, DiskState.WORKS))
+        for name in list(self.connections):
+            self.report(name[-1])
 
     def go(self, index, answer=True):
-        self.give(m.Disconnected(self.connections.pop(index), "broken"))
+        self.lose(f"r0/proxy-{index}")
         if answer:
             self.answer()
 
@@ -66,9 +60,6 @@ class Bench:
             self.go(index, answer=False)
         for index in indices:
             self.grace_ends(index)
-
-    def logged(self, event):
-        return [each for each in self.effects if isinstance(each, m.Log) and each.event == event]
 
     def grace_ends(self, index):
         self.give(m.TimerFired(("grace", f"r0/proxy-{index}")), 200_000)
@@ -81,15 +72,25 @@ class Bench:
         return members + (f"+{chain.joining[-1]}" if chain.joining else "")
 
     def told(self, index):
-        number = self.connections[index]
-        found = [
-            message
-            for effect in self.effects
-            if isinstance(effect, m.Send) and effect.connection == number
-            for message in effect.messages
-            if isinstance(message, Configuration)
-        ]
+        """Return the last configuration that a replica was sent."""
+        number = self.connections[f"r0/proxy-{index}"]
+        sent = [each for each in self.effects if isinstance(each, m.Send) and each.connection == number]
+        found = [each for effect in sent for each in effect.messages if isinstance(each, Configuration)]
         return found[-1] if found else None
+
+    @property
+    def appended(self):
+        (append,) = [effect for effect in self.effects if isinstance(effect, m.Append)]
+        return append.segment, append.messages[0].number
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def members(*indices, incarnation=1):
+    return tuple(Replica(index, Standing.MEMBER, incarnation) for index in indices)
 
 
 def test_the_first_configuration_waits_for_all_replicas_and_has_them_in_order():
@@ -108,8 +109,7 @@ def test_the_service_does_not_wait_forever():
     assert bench.chain == "12+0"
 
 
-def test_a_replica_is_removed_when_its_grace_is_over():
-    bench = Bench()
+def test_a_replica_is_removed_when_its_grace_is_over(bench):
     bench.go("1")
     assert bench.chain == "012"
     bench.grace_ends("1")
@@ -117,8 +117,7 @@ def test_a_replica_is_removed_when_its_grace_is_over():
     assert bench.told("2").number == 2
 
 
-def test_a_replica_that_comes_back_as_the_same_process_stays():
-    bench = Bench()
+def test_a_replica_that_comes_back_as_the_same_process_stays(bench):
     bench.go("1")
     bench.come("1")
     bench.grace_ends("1")
@@ -126,46 +125,35 @@ def test_a_replica_that_comes_back_as_the_same_process_stays():
     assert bench.told("1").number == 1
 
 
-def test_a_replica_that_comes_back_as_another_process_joins_at_the_end():
-    bench = Bench()
-    bench.go("1")
-    bench.come("1", incarnation=2)
-    assert bench.chain == "02+1"
-    bench.give(m.Received(bench.connections["1"], (Joined(bench.told("1").number),)))
-    assert bench.chain == "021"
-
-
-def test_replicas_join_one_at_a_time():
-    bench = Bench()
+def test_replicas_that_come_back_as_other_processes_join_at_the_end_one_at_a_time(bench):
     for index in "01":
         bench.go(index)
         bench.come(index, incarnation=2)
     assert bench.chain == "2+0"
-    bench.give(m.Received(bench.connections["0"], (Joined(bench.told("0").number),)))
+    bench.join("0")
     assert bench.chain == "20+1"
+    bench.join("1")
+    assert bench.chain == "201"
 
 
-def test_a_token_of_an_earlier_configuration_is_void():
-    bench = Bench()
+def test_a_token_of_an_earlier_configuration_is_void(bench):
     bench.go("1")
     bench.come("1", incarnation=2)
     number = bench.told("1").number
     bench.go("0")
     bench.grace_ends("0")
-    bench.give(m.Received(bench.connections["1"], (Joined(number),)))
+    bench.tell("1", Joined(number))
     assert bench.chain == "2+1"
 
 
-def test_only_a_joining_replica_can_have_joined():
-    bench = Bench()
+def test_only_a_joining_replica_can_have_joined(bench):
     bench.go("1")
     bench.come("1", incarnation=2)
-    bench.give(m.Received(bench.connections["2"], (Joined(bench.told("2").number),)))
+    bench.join("2")
     assert bench.chain == "02+1"
 
 
-def test_the_last_member_is_never_removed_and_the_chain_restarts_with_it():
-    bench = Bench()
+def test_the_last_member_is_never_removed_and_the_chain_restarts_with_it(bench):
     for index in "012":
         bench.go(index)
         bench.grace_ends(index)
@@ -184,19 +172,17 @@ def test_nothing_is_sent_before_it_is_on_disk():
     bench = Bench(storage="disk")
     assert bench.chain == "012"
     assert bench.told("0") is None
-    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
-    assert append.messages[0].number == 1
+    assert bench.appended == (1, 1)
     bench.give(m.Synced(1))
     assert bench.told("0").number == 1
 
 
 def test_the_service_continues_from_its_disk():
-    rows = tuple(Replica(index, Standing.MEMBER, 1) for index in (2, 1))
+    rows = members(2, 1)
     stored = [m.StoredSegment(3, (Configuration(1, 1, rows), Configuration(7, 1, rows)))]
     bench = Bench(storage="disk", stored=stored, replicas="21")
     assert bench.chain == "21"
-    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
-    assert (append.segment, append.messages[0].number) == (4, 7)
+    assert bench.appended == (4, 7)
     assert m.Rewrite((3,), ()) in bench.effects
     bench.give(m.Synced(1))
     assert bench.told("2").number == 7
@@ -206,17 +192,16 @@ def test_the_service_continues_from_its_disk():
 
 def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember():
     """A replica that was removed long ago remembers a chain with itself in it: it must not decide."""
-    old, new = (tuple(Replica(index, Standing.MEMBER, 1) for index in each) for each in [(0, 1, 2), (1, 2)])
     bench = Bench(replicas="")
-    bench.come("0", remembers=Configuration(3, 1, old))
+    bench.come("0", remembers=Configuration(3, 1, members(0, 1, 2)))
     assert bench.chain == ""
-    bench.come("1", remembers=Configuration(5, 1, new))
-    bench.come("2", remembers=Configuration(4, 1, new))
+    bench.come("1", remembers=Configuration(5, 1, members(1, 2)))
+    bench.come("2", remembers=Configuration(4, 1, members(1, 2)))
     assert bench.chain == "12+0"
     assert bench.told("1").number > 5
 
 
-@pytest.mark.parametrize("remembered", [NOTHING, Configuration(7, 1, (Replica(0, Standing.MEMBER, 1),))])
+@pytest.mark.parametrize("remembered", [NOTHING, Configuration(7, 1, members(0))])
 def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remembered):
     bench = Bench(replicas="", start=2)
     bench.come("0", remembers=remembered, has=remembered.number)
@@ -232,13 +217,12 @@ def test_messages_of_this_process_generation_do_not_count_for_an_earlier_one():
     number = bench.service.chain.number
     bench.go("2")
     bench.grace_ends("2")
-    bench.come("2", remembers=Configuration(number, number, (Replica(2, Standing.MEMBER, 1),)))
+    bench.come("2", remembers=Configuration(number, number, members(2)))
     assert bench.chain == "01+2"
 
 
-def test_no_member_is_removed_before_another_one_proves_that_it_runs():
+def test_no_member_is_removed_before_another_one_proves_that_it_runs(bench):
     """Or a chain of one that never was would be waited for."""
-    bench = Bench()
     bench.go("0", answer=False)
     bench.grace_ends("0")
     assert bench.chain == "012"
@@ -246,27 +230,21 @@ def test_no_member_is_removed_before_another_one_proves_that_it_runs():
     assert bench.chain == "12"
 
 
-def test_a_member_that_answers_in_the_microsecond_of_a_loss_stays():
-    bench = Bench()
+def test_a_member_that_answers_in_the_microsecond_of_a_loss_stays(bench):
     bench.go("0", answer=False)
-    status = Status(bench.service.chain.number, 0, DiskState.WORKS)
-    bench.give(m.Received(bench.connections["1"], (status,)), after_us=0)
+    bench.report("1", after_us=0)
     bench.grace_ends("0")
     assert bench.chain == "12"
 
 
-def test_a_member_that_comes_back_with_its_disk_stays_where_it_is():
-    bench = Bench()
+def test_a_member_that_comes_back_with_its_disk_stays_where_it_is(bench):
     bench.go("0")
     bench.come("0", incarnation=2, has=1, cnt=5)
     assert bench.chain == "012"
-    assert bench.told("1") == Configuration(
-        2, 1, tuple(Replica(index, Standing.MEMBER, 2 if index == 0 else 1) for index in range(3))
-    )
+    assert bench.told("1") == Configuration(2, 1, members(0, incarnation=2) + members(1, 2))
 
 
-def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others():
-    bench = Bench()
+def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others(bench):
     bench.lose_power()
     assert bench.chain == "012"
     bench.come("1", incarnation=2, has=1)
@@ -277,21 +255,19 @@ def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_witho
     assert bench.logged("chain_began_anew") == []
 
 
-def test_a_disk_older_than_the_chains_restart_is_ignored():
-    bench = Bench()
+def test_a_disk_older_than_the_chains_restart_is_ignored(bench):
     bench.lose_power()
     for index in "012":
         bench.come(index, incarnation=2)
     began = bench.told("0").began
     assert bench.chain == "0+1"
-    bench.say("1", Joined(bench.told("1").number))
+    bench.join("1")
     bench.lose_power("01")
     bench.come("1", incarnation=3, has=began - 1, cnt=9)
     assert bench.chain == "01+2"
 
 
-def test_data_that_only_an_absent_member_may_have_is_awaited_until_the_operator_gives_it_up():
-    bench = Bench()
+def test_data_that_only_an_absent_member_may_have_is_awaited_until_the_operator_gives_it_up(bench):
     for index in "01":
         bench.go(index)
         bench.grace_ends(index)
@@ -310,26 +286,23 @@ def test_data_that_only_an_absent_member_may_have_is_awaited_until_the_operator_
     assert bench.chain == "1+0"
 
 
-def test_a_present_member_cannot_be_given_up():
-    bench = Bench()
+def test_a_present_member_cannot_be_given_up(bench):
     bench.give(m.GiveUp("r0/proxy-2"))
     assert bench.chain == "012"
 
 
-def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room():
-    bench = Bench()
-    bench.say("0", Status(1, 0, DiskState.FULL))
+def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room(bench):
+    bench.report("0", DiskState.FULL)
     assert bench.chain == "12"
-    bench.say("0", Status(1, 0, DiskState.WORKS))
+    bench.report("0")
     assert bench.chain == "12+0"
 
 
-def test_the_last_one_with_a_full_disk_stays_until_another_has_room():
-    bench = Bench()
+def test_the_last_one_with_a_full_disk_stays_until_another_has_room(bench):
     for index in "012":
-        bench.say(index, Status(1, 0, DiskState.FULL))
+        bench.report(index, DiskState.FULL)
     assert bench.chain == "2"
-    bench.say("1", Status(1, 0, DiskState.WORKS))
+    bench.report("1")
     assert bench.chain == "2+1"
-    bench.say("1", Joined(bench.told("1").number))
+    bench.join("1")
     assert bench.chain == "1"

@@ -4,7 +4,7 @@ import struct
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.sprinkler.messages import EventKind, Events, Predicate, SparseEvents
+from node.protocols.sprinkler.messages import EventKind, Events, SparseEvents
 from node.protocols.sprinkler.region.application import DeliveredEvent, events_of, record_of
 from node.protocols.sprinkler.storage.batches import last_seq, tombstone
 
@@ -13,23 +13,10 @@ def sizes(*numbers):
     return struct.pack(f">{len(numbers)}I", *numbers)
 
 
-def test_events_come_one_by_one():
-    batch = Events(EventKind.DATA, 0, 3, 11, 2, 2, 0, 0, b"aabb")
-    assert list(events_of(batch)) == [
-        DeliveredEvent(EventKind.DATA, 3, 11, 1, b"aa"),
-        DeliveredEvent(EventKind.DATA, 3, 12, 1, b"bb"),
-    ]
-
-
 def test_events_of_different_sizes_come_one_by_one():
     batch = Events(EventKind.DATA, 0, 3, 11, 3, 0, 0, 0, sizes(1, 0, 3) + b"abbb")
     assert [event.data for event in events_of(batch)] == [b"a", b"", b"bbb"]
     assert record_of(batch, 13) == m.Record(RecordKind.DELIVERED, 3, 11, 3, 3, b"abbb")
-
-
-def test_garbage_collection_events_come_as_such():
-    batch = Events(EventKind.GC, Predicate.LAST, 3, 11, 1, 1, 100, 0, b"x")
-    assert [event.kind for event in events_of(batch)] == [EventKind.GC]
 
 
 def test_a_tombstone_is_one_event_that_ends_with_the_last_covered():

@@ -100,7 +100,7 @@ def sent(cluster, kind, since_us):
     return [line for line in cluster.network.trace if type(line.message) is kind and line.time_us > since_us]
 
 
-@pytest.mark.parametrize("fanout", [1, 2, 4])
+@pytest.mark.parametrize("fanout", [1, 4])
 def test_every_client_gets_all_events_in_order_with_few_redundant_notifications(fanout):
     cluster = region(fanout=fanout)
     cluster.run(10 * S)

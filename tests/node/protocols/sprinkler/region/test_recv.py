@@ -22,17 +22,6 @@ def firsts(found):
     return [each.first_seq for each in found]
 
 
-def test_the_batches_after_a_number_are_found():
-    received = filled(5)
-    assert firsts(received.after(0, 0, 1 << 20)) == [1, 11, 21, 31, 41]
-    assert firsts(received.after(0, 20, 1 << 20)) == [21, 31, 41]
-    assert received.after(0, 50, 1 << 20) == []
-
-
-def test_a_batch_that_holds_the_number_within_is_given_whole():
-    assert firsts(filled(3).after(0, 15, 1 << 20)) == [11, 21]
-
-
 def test_not_more_than_asked_for_but_at_least_one():
     received = filled(5)
     assert firsts(received.after(0, 0, 150)) == [1, 11]

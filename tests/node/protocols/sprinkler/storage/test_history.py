@@ -1,46 +1,9 @@
-"""Hist against a dumb one that keeps every event on its own."""
+"""The room that Hist has, and what it keeps of a batch."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from node.protocols.sprinkler.messages import CODEC, EventKind, Events, Predicate
+from node.protocols.sprinkler.messages import EventKind, Events, Predicate
 from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES
-from node.protocols.sprinkler.storage.batches import epoch_mark, pack_events, tombstone, unpack_events
+from node.protocols.sprinkler.storage.batches import epoch_mark, tombstone
 from node.protocols.sprinkler.storage.history import EventHistory
-
-batches = st.lists(st.lists(st.binary(max_size=12), min_size=1, max_size=8), max_size=30)
-
-
-def stored(events_of_batches):
-    history, first_seq = EventHistory([3], limit_bytes=1 << 20), 1
-    for events in events_of_batches:
-        event_bytes, payload = pack_events(events)
-        history.append(
-            Events(EventKind.DATA, 0, 3, first_seq, len(events), event_bytes, 0, 0, memoryview(payload))
-        )
-        first_seq += len(events)
-    return history
-
-
-@given(batches, st.integers(0, 300), st.integers(1, 400))
-def test_a_cursor_reads_everything_after_it_once_and_in_order(events_of_batches, cnt, limit_bytes):
-    every_event = [event for events in events_of_batches for event in events]
-    stream = stored(events_of_batches).streams[3]
-    assert stream.cnt == len(every_event)
-    cursor = min(cnt, stream.cnt)
-    got = []
-    while found := stream.after(cursor, limit_bytes):
-        assert len(found) == 1 or sum(map(CODEC.size_bytes, found)) <= limit_bytes
-        for batch in found:
-            assert batch.first_seq == cursor + 1
-            events = unpack_events(batch.count, batch.event_bytes, batch.payload)
-            cursor += len(events)
-            got += events
-    assert got == every_event[min(cnt, len(every_event)) :]
-
-
-def test_a_cursor_ahead_of_the_history_waits():
-    assert stored([[b"a", b"b"]]).streams[3].after(7, 1000) == []
 
 
 def test_small_payloads_do_not_keep_the_chunk_that_they_came_in():

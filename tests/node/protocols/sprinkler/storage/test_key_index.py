@@ -97,7 +97,7 @@ def test_events_that_are_gone_are_not_displaced_again():
     assert not len(displaced)
 
 
-@pytest.mark.parametrize("key_bytes", [1, 3, 8, 9, 20])
+@pytest.mark.parametrize("key_bytes", [1, 8, 9])
 @pytest.mark.parametrize("mixed", [False, True], ids=["one size", "mixed sizes"])
 def test_keys_of_any_length_collect(key_bytes, mixed):
     history = EventHistory([0], 1 << 20)

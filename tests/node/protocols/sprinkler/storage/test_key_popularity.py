@@ -82,13 +82,6 @@ def test_the_asked_share_of_events_brings_a_new_key_each():
     assert max(new) == 1000 + len(new)
 
 
-def test_keys_are_eight_bytes_each():
-    source, same = keys(), keys()
-    drawn = source.draw_bytes(100)
-    assert [int.from_bytes(key) for key in drawn] == same.draw(100).tolist()
-    assert {len(key) for key in drawn} == {8}
-
-
 def test_keys_lose_popularity_as_they_age():
     ages = invalidations_by_age(1.1, 20, 3000, random.Random(1))
     assert ages.sum() == pytest.approx(20 * 3000, rel=0.02)
