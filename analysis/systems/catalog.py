@@ -1,4 +1,4 @@
-"""What pages say of the systems that ship with Cutset, by their systems, studies and papers."""
+"""Parts of pages that only systems of Cutset have: sections of reports, pages of studies, figures of papers."""
 
 from collections.abc import Callable, Mapping
 
