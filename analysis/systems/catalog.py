@@ -1,4 +1,4 @@
-"""Parts of pages that only systems of Cutset have: sections of reports, pages of studies, figures of papers."""
+"""Parts of pages that only systems of Cutset have: sections of reports, pages of studies, papers' figures."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""A CoAP server with a resource for its last event: publisher.py ADDRESS PORT ACK_TIMEOUT_US MAX_RETRANSMIT."""
+"""A CoAP server with one resource: publisher.py ADDRESS PORT ACK_TIMEOUT_US MAX_RETRANSMIT."""
 
 import asyncio
 import sys
