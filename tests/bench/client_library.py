@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from node.core.deliveries import encode_file_header
 from testbed.programs import CLIENT
+from tests.bench.rows import Row, row
 
 EVENTS = 200_000
 EVENT_BYTES = 100
@@ -34,7 +34,7 @@ session.close()
 """
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -43,8 +43,8 @@ def measure() -> list[dict[str, Any]]:
         published_per_s, got_per_s = rates(Path(folder), minder)
     of = f"of {EVENT_BYTES} B, with a record on disk for each"
     return [
-        {"name": f"events published {of}", "value": published_per_s, "asked": 100_000, "unit": "/s"},
-        {"name": f"events taken {of}", "value": got_per_s, "asked": None, "unit": "/s"},
+        row(f"events published {of}", published_per_s, "/s", 100_000),
+        row(f"events taken {of}", got_per_s, "/s"),
     ]
 
 

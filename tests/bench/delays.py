@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -22,6 +21,7 @@ from analysis.jobs.extraction import MessagesTask, describe_captures, load_indic
 from analysis.jobs.work import ProcessPool
 from experiments.records.json_files import read_json, write_json
 from experiments.records.rundir import RunDirectory
+from tests.bench.rows import Row, row
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CAPTURE_BYTES = 1_000_000_000
@@ -31,8 +31,6 @@ EVENTS = 100  # in a message, of 10 bytes
 SINGLE_FLOW_BYTES = (1_000_000_000, 4_000_000_000, 10_000_000_000)
 SPARE_BYTES = 8_000_000_000
 """Disk space that stays free."""
-
-Row = dict[str, Any]
 TABLES = ("messages", "gaps", "decoding", "captures", "transfers")
 
 
@@ -69,8 +67,8 @@ def _delays(run: RunDirectory) -> list[Row]:
         raise AssertionError(f"delays of {pc.min_max(taken)} where all are {DELAY_NS}")
     what = f"two captures of {size / 1e9:.1f} GB to the delays of {len(taken) / 1e6:.1f} M messages"
     return [
-        {"name": what, "value": 2 * size / min(seconds) / 1e6, "unit": "MB/s", "asked": 150},
-        {"name": "the same", "value": min(seconds), "unit": "s"},
+        row(what, 2 * size / min(seconds) / 1e6, "MB/s", 150),
+        row("the same", min(seconds), "s"),
     ]
 
 
@@ -82,8 +80,8 @@ def _memory(run: RunDirectory, size: int) -> list[Row]:
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     what = f"peak memory, one flow of {size / 1e9:.1f} GB to messages and transfers"
     return [
-        {"name": what, "value": int(said) / 1e6, "unit": "MB", "asked": "does not grow"},
-        {"name": "the same, one core", "value": size / (time.perf_counter() - began) / 1e6, "unit": "MB/s"},
+        row(what, int(said) / 1e6, "MB", "does not grow"),
+        row("the same, one core", size / (time.perf_counter() - began) / 1e6, "MB/s"),
     ]
 
 

@@ -5,19 +5,17 @@ The first run copies Cutset to the machines, the second finds it there.
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
+from tests.bench.rows import CUTSET, Row, row
 from tests.testbed.machines.lab import Lab
 
 MACHINES = 20
 REGIONS = 4
 BRING_UP_S = 10.0
 TIMEOUT_S = 300.0
-CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 EXPERIMENT = """
 name: small
 topology: four-regions
@@ -28,9 +26,9 @@ duration: 2s
 """
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Seconds until machines can be used, and until the network stands on all of them."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with Lab(MACHINES) as lab, tempfile.TemporaryDirectory() as folder:
         experiment = Path(folder) / "small.yaml"
         experiment.write_text(EXPERIMENT)
@@ -41,7 +39,7 @@ def measure() -> list[dict[str, Any]]:
     return rows
 
 
-def _run(lab: Lab, experiment: Path, inventory: Path, out: Path, which: str) -> list[dict[str, Any]]:
+def _run(lab: Lab, experiment: Path, inventory: Path, out: Path, which: str) -> list[Row]:
     began_ns = time.time_ns()
     done = lab.run(
         [*CUTSET, "run", experiment, "--on", inventory, "--out", out, "--no-analyze"], timeout_s=TIMEOUT_S
@@ -53,25 +51,13 @@ def _run(lab: Lab, experiment: Path, inventory: Path, out: Path, which: str) -> 
     stands_ns = max(machine["network_ns"] for machine in machines)
     ready_ns = max(machine["ready_ns"] for machine in machines)
 
-    def row(name: str, value_ns: int, asked_s: float | None = None) -> dict[str, Any]:
-        value_s = value_ns / 1e9
-        missed = asked_s is not None and value_s > asked_s
-        return {
-            "name": f"{name} ({which})",
-            "value": value_s,
-            "unit": "s",
-            "asked": asked_s,
-            "missed": missed,
-        }
+    def spent(name: str, value_ns: int, asked_s: float = TIMEOUT_S) -> Row:
+        asked = asked_s if asked_s < TIMEOUT_S else None
+        missed = value_ns > asked_s * 1e9
+        return row(f"{MACHINES} machines{name} ({which})", value_ns / 1e9, "s", asked, missed=missed)
 
     return [
-        row(f"{MACHINES} machines logged in to and examined", times["started_ns"] - began_ns),
-        row(
-            f"{MACHINES} machines: supervisors, sandboxes, networks",
-            stands_ns - times["started_ns"],
-            BRING_UP_S,
-        ),
-        row(
-            f"{MACHINES} machines: nodes ready, from the start of supervisors", ready_ns - times["started_ns"]
-        ),
+        spent(" logged in to and examined", times["started_ns"] - began_ns),
+        spent(": supervisors, sandboxes, networks", stands_ns - times["started_ns"], BRING_UP_S),
+        spent(": nodes ready, from the start of supervisors", ready_ns - times["started_ns"]),
     ]

@@ -9,10 +9,10 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from tests.bench.rows import Row, row
 from tests.node.tcp.launched import launcher, loopback_specs
 
 REPEATS = 3
@@ -33,7 +33,7 @@ def start_all(folder: Path) -> dict[str, float]:
     return {"ready_s": ready_s, "pss_mb": pss_bytes / 1e6}
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     results = []
     for _ in range(REPEATS):
@@ -43,6 +43,6 @@ def measure() -> list[dict[str, Any]]:
     ready_s = statistics.median(result["ready_s"] for result in results)
     pss_mb = statistics.median(result["pss_mb"] for result in results)
     return [
-        {"name": f"{count} node processes, all ready", "value": ready_s, "asked": None, "unit": "s"},
-        {"name": f"{count} node processes, memory", "value": pss_mb, "asked": None, "unit": "MB"},
+        row(f"{count} node processes, all ready", ready_s, "s"),
+        row(f"{count} node processes, memory", pss_mb, "MB"),
     ]

@@ -19,6 +19,7 @@ from typing import Any
 
 from experiments.planned.changes import LinkDirectionName
 from testbed.links.relay.controller import RelayEmulator
+from tests.bench.rows import Row, row
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer
 from tests.testbed.sandboxed import sandboxed_as_ordinary_user
@@ -37,7 +38,7 @@ MANY_PER_S, FEW_PER_S = 31_000, 5_000  # frames, over all links
 LOADS = ((MANY_PER_S, 5000), (FEW_PER_S, 5000), (FEW_PER_S, 100))  # with the links' delay in microseconds
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows of name, value, unit and what was asked."""
     with tempfile.TemporaryDirectory() as home:
         late = sandboxed_as_ordinary_user(precision, home=Path(home))
@@ -46,34 +47,32 @@ def measure() -> list[dict[str, Any]]:
         costs = [sandboxed_as_ordinary_user(cost, *load, home=Path(home)) for load in LOADS]
     asked_us = {"link": {50: 300, 99: 2000}, "timer": {}}
     rows = [
-        {
-            "name": f"{what} lateness, p{percent}"
-            + (f", {DELAY_MS} ms idle" if what == "link" else ", plain"),
-            "value": late[what][str(percent)],
-            "unit": "us",
-            "asked": asked_us[what].get(percent),
-        }
+        row(
+            (f"{what} lateness, p{percent}" + (f", {DELAY_MS} ms idle" if what == "link" else ", plain")),
+            late[what][str(percent)],
+            "us",
+            asked_us[what].get(percent),
+        )
         for what in ("link", "timer")
         for percent in (50, 99)
     ]
     mb = f"TCP over {THROUGHPUT_DELAY_MS} ms without a limit, {STREAMS} streams"
     return [
         *rows,
-        {"name": "goodput / rate at 1 Gbit/s", "value": rate, "unit": "", "asked": "0.97 to 1.03"},
-        {"name": mb, "value": bits_per_s / 1e6, "unit": "Mbit/s", "asked": 1000},
-        {
-            "name": f"{costs[0]['frames_per_s']:,.0f} frames/s over {LINKS} links",
-            "value": costs[0]["share"],
-            "unit": "of a core",
-            "asked": 0.2,
-        },
+        row("goodput / rate at 1 Gbit/s", rate, "", "0.97 to 1.03"),
+        row(mb, bits_per_s / 1e6, "Mbit/s", 1000),
+        row(
+            f"{costs[0]['frames_per_s']:,.0f} frames/s over {LINKS} links",
+            costs[0]["share"],
+            "of a core",
+            0.2,
+        ),
         *[
-            {
-                "name": f"a frame, of {each['frames_per_s']:,.0f} a second over {delay_us} us" + what,
-                "value": each[part] / each["frames_per_s"] * 1e6,
-                "unit": "us of the relay",
-                "asked": None,
-            }
+            row(
+                f"a frame, of {each['frames_per_s']:,.0f} a second over {delay_us} us" + what,
+                each[part] / each["frames_per_s"] * 1e6,
+                "us of the relay",
+            )
             for (_, delay_us), each in zip(LOADS, costs, strict=True)
             for part, what in (("share", ""), ("kernel_share", ", in the kernel"))
         ],

@@ -30,6 +30,7 @@ from experiments.records import capture_parts
 from node.protocols.sprinkler.messages import CODEC
 from node.protocols.sprinkler.reading import READING
 from node.systems import default_declaration
+from tests.bench.rows import Row, row
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CLIENTS, STREAMS = 8, 4
@@ -37,8 +38,6 @@ BACKLOG_ROUNDS, BACKLOG_PARTS = 12_000, 30
 SECOND_ROUNDS, SECONDS = 200, 30
 """200 batches a second of each stream: 80,000 events/s at each client."""
 FIRST = 1_700_000_000
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -50,8 +49,8 @@ def measure() -> list[Row]:
         warm_up(spark, folder / "warm", PORT)
         reading = _Reading(spark, folder / "work")
         rows = [
-            {"name": "start, until the run may begin", "value": time.perf_counter() - began, "unit": "s"},
-            {"name": "start, processor time", "value": _processor_s() - used, "unit": "s"},
+            row("start, until the run may begin", time.perf_counter() - began, "s"),
+            row("start, processor time", _processor_s() - used, "s"),
         ]
         rows += _backlog(reading, folder)
         rows += _delay(reading, folder)
@@ -100,9 +99,9 @@ def _backlog(reading: _Reading, folder: Path) -> list[Row]:
     if not 0.95 * wanted < reading.events <= wanted:
         raise AssertionError(f"{reading.events} events of {wanted}")
     return [
-        {"name": f"parts of {size / 1e6:.0f} MB", "value": size / seconds / 1e6, "unit": "MB/s"},
-        {"name": "the same, events", "value": reading.events / seconds / 1e6, "unit": "M events/s"},
-        {"name": "the same, processor time", "value": used, "unit": "s"},
+        row(f"parts of {size / 1e6:.0f} MB", size / seconds / 1e6, "MB/s"),
+        row("the same, events", reading.events / seconds / 1e6, "M events/s"),
+        row("the same, processor time", used, "s"),
     ]
 
 
@@ -120,13 +119,9 @@ def _delay(reading: _Reading, folder: Path) -> list[Row]:
         reading.query.catch_up()
         seconds.append(time.perf_counter() - began)
     return [
-        {"name": "from closed parts to events", "value": statistics.median(seconds) * 1e3, "unit": "ms"},
-        {"name": "the same, slowest", "value": max(seconds) * 1e3, "unit": "ms"},
-        {
-            "name": "processor time for a second's parts",
-            "value": (_processor_s() - used) / SECONDS * 1e3,
-            "unit": "ms",
-        },
+        row("from closed parts to events", statistics.median(seconds) * 1e3, "ms"),
+        row("the same, slowest", max(seconds) * 1e3, "ms"),
+        row("processor time for a second's parts", (_processor_s() - used) / SECONDS * 1e3, "ms"),
     ]
 
 

@@ -10,17 +10,16 @@ its bar, meet.
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
+from tests.bench.rows import CUTSET, Row, row
 from tests.testbed.machines.lab import Lab
 
 MACHINES = 4
@@ -30,9 +29,6 @@ SETTINGS = ("workload.rate=6000/s", "duration=24s", "faults.cut.at=8s", "faults.
 FAULT = "cut"
 TIMES = {"switch_s": "new way", "catch_up_s": "caught up"}
 TIMEOUT_S = 300.0
-CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
-
-Row = dict[str, Any]
 Run = Callable[[list[str | Path]], "subprocess.CompletedProcess[str]"]
 
 
@@ -76,28 +72,26 @@ def measure() -> list[Row]:
         )
     rows = []
     for place, outcome in ((f"on {MACHINES} machines", there), ("here", here)):
-        rows.append(_row(f"events lost {place}", outcome.lost, "", asked="0", missed=outcome.lost > 0))
+        rows.append(row(f"events lost {place}", outcome.lost, "", 0, missed=outcome.lost > 0))
         why = f": {outcome.reasons[0]}" if outcome.reasons else ""
         rows.append(
-            _row(
-                f"valid {place}{why}", float(outcome.valid), "", missed=outcome is here and not outcome.valid
-            )
+            row(f"valid {place}{why}", float(outcome.valid), "", missed=outcome is here and not outcome.valid)
         )
     for name, what in TIMES.items():
         if name not in there.times or name not in here.times:
-            rows.append(_row(f"{what} after the cut", None, "s", asked="measured", missed=True))
+            rows.append(row(f"{what} after the cut", None, "s", "measured", missed=True))
             continue
         theirs, ours = there.times[name], here.times[name]
         meet = theirs.meets(ours)
         rows += [
-            _row(
+            row(
                 f"{what} after the cut on {MACHINES} machines, ±{theirs.error_s:.3g}",
                 theirs.value_s,
                 "s",
-                asked=f"{ours.value_s:.3g} ±{ours.error_s:.3g}",
+                f"{ours.value_s:.3g} ±{ours.error_s:.3g}",
                 missed=not meet,
             ),
-            _row(f"{what} after the cut here, ±{ours.error_s:.3g}", ours.value_s, "s"),
+            row(f"{what} after the cut here, ±{ours.error_s:.3g}", ours.value_s, "s"),
         ]
     return rows
 
@@ -119,11 +113,7 @@ def _outcome(run: Run, out: Path) -> Outcome:
     return Outcome(summary["events"]["lost"], fidelity["valid"], fidelity["reasons"], times)
 
 
-def _measured(rows: list[dict[str, Any]], name: str, period_s: float) -> Measured:
+def _measured(rows: list[Row], name: str, period_s: float) -> Measured:
     first_s, last_s = min(row[name] for row in rows), max(row[name] for row in rows)
     clocks_s = max(row["error_s"] or 0.0 for row in rows)
     return Measured((first_s + last_s) / 2, (last_s - first_s) / 2 + clocks_s + period_s / 2)
-
-
-def _row(name: str, value: float | None, unit: str, *, asked: str = "-", missed: bool = False) -> Row:
-    return {"name": name, "value": value, "unit": unit, "asked": asked, "missed": missed}

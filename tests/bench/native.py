@@ -2,26 +2,22 @@
 
 import os
 import statistics
-import subprocess
 import sys
-from typing import Any
 
 import node
+from tests.bench.rows import Row, row, run_and_wait
 
 PAIRS = 3
 RUNS = {"abilene-cuts": 0.55, "nemesis": None, "scribe-nemesis": None, "meghdoot-nemesis": None}
 """Simulated runs, and the ratio that is asked."""
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench ARGS=native`. Raises RuntimeError if nodes are not compiled, or traces differ."""
     if node.sources(node.NATIVE / "node") != node.sources(node.HERE):
         raise RuntimeError("the nodes are not compiled, or changed since: make native")
     what = "compiled beside plain, processor"
-    return [
-        {"name": f"{run}, {what}", "value": _ratio(run), "asked": asked, "unit": "ratio"}
-        for run, asked in RUNS.items()
-    ]
+    return [row(f"{run}, {what}", _ratio(run), "ratio", asked) for run, asked in RUNS.items()]
 
 
 def _ratio(run: str) -> float:
@@ -34,10 +30,4 @@ def _ratio(run: str) -> float:
 def _traced(run: str, *, plain: str) -> tuple[bytes, float]:
     """Return what `tests.bench.traces` says of a run, and its processor time, in seconds."""
     words = [sys.executable, "-m", "tests.bench.traces", run]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=os.environ | {"CUTSET_PLAIN": plain}) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, words
-    return said, used.ru_utime + used.ru_stime
+    return run_and_wait(words, os.environ | {"CUTSET_PLAIN": plain})

@@ -5,10 +5,10 @@ Each number is the median of `REPEATS`; the interpreter's own start and that of 
 
 import statistics
 import time
-from typing import Any
 
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
+from tests.bench.rows import Row, row
 from tests.testbed.network.plans import make_plan
 from tests.testbed.sandboxed import sandboxed
 
@@ -29,16 +29,16 @@ def bring_up(regions: int, hosts: int) -> dict[str, float]:
     return {"up": up_s - started_s, "probe": probed_s - up_s, "down": time.monotonic() - probed_s}
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name, regions, hosts, asked_s in CASES:
         results = [sandboxed(bring_up, regions, hosts) for _ in range(REPEATS)]
         up_s = statistics.median(result["up"] for result in results)
         down_s = statistics.median(result["down"] for result in results)
-        rows.append({"name": name, "value": up_s, "asked": asked_s, "unit": "s"})
-        rows.append({"name": name.replace(", up", ", down"), "value": down_s, "asked": None, "unit": "s"})
+        rows.append(row(name, up_s, "s", asked_s))
+        rows.append(row(name.replace(", up", ", down"), down_s, "s"))
         if regions > 1:
             probe_s = statistics.median(result["probe"] for result in results)
-            rows.append({"name": "probing all pairs of regions", "value": probe_s, "asked": 1.5, "unit": "s"})
+            rows.append(row("probing all pairs of regions", probe_s, "s", 1.5))
     return rows

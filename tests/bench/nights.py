@@ -7,11 +7,11 @@ check of the night is made before and not counted: it is a subject of its own.
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from analysis.history.regressions.checking import check_night
 from analysis.pages.nights import write_site
 from tests.analysis.history.year import SUITE, Planted, make_year
+from tests.bench.rows import Row, row
 
 PLANTED = (
     Planted("link-failure-00", "throughput.events_per_s", 350, -0.10),
@@ -19,8 +19,6 @@ PLANTED = (
     Planted("throughput-01", "latency.p95_ms", 200, 0.10),
 )
 ASKED_S = 30
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -35,9 +33,9 @@ def measure() -> list[Row]:
             write_site(history, site, checked)
             seconds = time.perf_counter() - began
             missed = seconds > asked
-            rows.append({"name": what, "value": seconds, "unit": "s", "asked": asked, "missed": missed})
+            rows.append(row(what, seconds, "s", asked, missed=missed))
         pages = sum(1 for _ in site.rglob("*.html"))
         size = sum(page.stat().st_size for page in site.rglob("*.html"))
-        rows.append({"name": "pages of it", "value": pages, "unit": "pages"})
-        rows.append({"name": "all pages", "value": size / 1e6, "unit": "MB"})
+        rows.append(row("pages of it", pages, "pages"))
+        rows.append(row("all pages", size / 1e6, "MB"))
         return rows

@@ -31,6 +31,7 @@ from analysis.jobs.extraction import load_indices
 from analysis.jobs.spark import Executors
 from analysis.session import spark_session
 from experiments.records.rundir import RunDirectory
+from tests.bench.rows import Row, row
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
 from tests.run_json import set_run
 
@@ -42,8 +43,6 @@ PEER_BYTES = 80_000_000
 SCAPY_PACKETS = 20_000  # of the same capture: all would take half a minute
 RUN_ROUNDS = 18_000
 TRIES = 3
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -63,7 +62,7 @@ def measure() -> list[Row]:
         began = time.perf_counter()
         spark = spark_session(lasting=True)
         context = spark.sparkContext
-        rows.append(_row("start of Spark, for queries", time.perf_counter() - began, "s"))
+        rows.append(row("start of Spark, for queries", time.perf_counter() - began, "s"))
         rows += _to_table(context, "full-size packets", full, packets[full], ("GB/s", 1.3))
         rows += _to_table(context, "small packets", small, packets[small], ("M packets/s", 4))
         rows += _through_format(spark, "full-size packets", full, packets[full], ("GB/s", 1.3))
@@ -83,10 +82,6 @@ def _write(path: Path, kinds: Sequence[int], size: int) -> int:
     write_capture(path, flows, 1)
     one_round = path.stat().st_size - 24
     return write_capture(path, flows, size // one_round)
-
-
-def _row(name: str, value: float, unit: str, asked: float | str | None = None) -> Row:
-    return {"name": name, "value": value, "unit": unit, "asked": asked}
 
 
 def _best(work: Callable[[], object], tries: int = TRIES) -> float:
@@ -109,8 +104,8 @@ def _core(kind: str, capture: Path, packets: int) -> list[Row]:
     index_s = _best(lambda: build_index(capture))
     fields_s = _best(lambda: _read_all(capture))
     return [
-        _row(f"index, {kind}, one core", packets / index_s / 1e6, "M packets/s"),
-        _row(f"header fields, {kind}, one core", packets / fields_s / 1e6, "M packets/s", 4),
+        row(f"index, {kind}, one core", packets / index_s / 1e6, "M packets/s"),
+        row(f"header fields, {kind}, one core", packets / fields_s / 1e6, "M packets/s", 4),
     ]
 
 
@@ -127,11 +122,11 @@ def _peers(context: SparkContext, capture: Path, packets: int) -> list[Row]:
     asked = {"our core, one core": 60}
     what = f"one capture of {packets:,} packets"
     return [
-        row
+        each
         for name, value in per_s.items()
-        for row in (
-            _row(f"{what}: {name}", value / 1e6, "M packets/s"),
-            _row(f"{what}: {name}, against tshark", value / tshark, "times", asked.get(name)),
+        for each in (
+            row(f"{what}: {name}", value / 1e6, "M packets/s"),
+            row(f"{what}: {name}, against tshark", value / tshark, "times", asked.get(name)),
         )
     ]
 
@@ -177,7 +172,7 @@ def _extracted_s(context: SparkContext, capture: Path) -> float:
 
 def _speeds(what: str, capture: Path, packets: int, seconds: float, asked: tuple[str, float]) -> list[Row]:
     speeds = {"GB/s": capture.stat().st_size / seconds / 1e9, "M packets/s": packets / seconds / 1e6}
-    return [_row(what, speed, unit, asked[1] if unit == asked[0] else None) for unit, speed in speeds.items()]
+    return [row(what, speed, unit, asked[1] if unit == asked[0] else None) for unit, speed in speeds.items()]
 
 
 def _to_table(
@@ -209,8 +204,8 @@ def _run(context: SparkContext, folder: Path) -> list[Row]:
     messages = _rows_of(run.table("messages"))
     what = f"a run of 28 captures ({packets / 1e6:.1f} M packets, {size / 1e9:.1f} GB)"
     return [
-        _row(f"{what}: index", index_s, "s"),
-        _row(f"{what}: packets and {messages / 1e6:.1f} M messages to Parquet", extract_s, "s", 12),
+        row(f"{what}: index", index_s, "s"),
+        row(f"{what}: packets and {messages / 1e6:.1f} M messages to Parquet", extract_s, "s", 12),
     ]
 
 

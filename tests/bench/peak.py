@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from tests.bench.rows import Row, row
 from tests.node.tcp.launched import Launched, launcher, loopback_specs
 
 EVENT_BYTES = 10
@@ -104,33 +105,33 @@ def copy_bytes_per_s() -> float:
     return COPIED_BYTES / seconds
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     copied = copy_bytes_per_s()
     for proxies in PROXIES:
         peak = run(proxies)
         hops = 2 * proxies  # of an event: to its proxy, to the other proxies, to all clients
         name = f"{proxies} proxies" if proxies > 1 else "1 proxy"
         rows += [
-            {
-                "name": f"{name}, at the slowest client",
-                "value": peak.events_per_s,
-                "asked": 10_000_000 if proxies == PROXIES[-1] else None,
-                "unit": "events/s",
-            },
-            {
-                "name": f"{name}, processor time "
-                + ", ".join(f"{role} {ns:.0f}" for role, ns in peak.cpu_ns.items()),
-                "value": sum(peak.cpu_ns.values()),
-                "asked": None,
-                "unit": "ns/event",
-            },
-            {
-                "name": f"{name}, bytes over sockets / one plain copy",
-                "value": peak.events_per_s * EVENT_BYTES * hops / copied,
-                "asked": None,
-                "unit": "",
-            },
+            row(
+                f"{name}, at the slowest client",
+                peak.events_per_s,
+                "events/s",
+                10_000_000 if proxies == PROXIES[-1] else None,
+            ),
+            row(
+                (
+                    f"{name}, processor time "
+                    + ", ".join(f"{role} {ns:.0f}" for role, ns in peak.cpu_ns.items())
+                ),
+                sum(peak.cpu_ns.values()),
+                "ns/event",
+            ),
+            row(
+                f"{name}, bytes over sockets / one plain copy",
+                peak.events_per_s * EVENT_BYTES * hops / copied,
+                "",
+            ),
         ]
     return rows

@@ -15,18 +15,17 @@ independent of the machine: NOTIFYs for a batch at a client, and the latency.
 import contextlib
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from node.protocols.sprinkler.messages import Answered, Notify
+from tests.bench.rows import CUTSET, Row, row
 from tests.node.cluster import COARSE, Cluster, S
 
 REGIONS, OTHERS = 3, 4  # of each region's processes are no clients
@@ -38,7 +37,6 @@ BUSY, P95_MS = 0.8, 300.0  # asked: at most
 WARM_S, MEASURED_S = 4.0, 10.0
 TIMEOUT_S = 240.0
 LOOK_S = 0.1
-CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 EXPERIMENT = """
 name: held
 topology: three-regions
@@ -61,16 +59,16 @@ class Spent:
     all_s: float
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for clients, ready_s, keeps in CLIENTS:
         with tempfile.TemporaryDirectory() as folder:
             rows += _rows(clients, ready_s, Path(folder), keeps=keeps)
     return [*rows, *_simulated_rows()]
 
 
-def _simulated_rows() -> list[dict[str, Any]]:
+def _simulated_rows() -> list[Row]:
     """Compare the kept fanout with the paper's, in virtual time."""
     (told, p95_ms), (told_kept, p95_kept_ms) = (
         (_notifies_a_batch(keeps=keeps), _simulated_p95_ms(keeps=keeps)) for keeps in (False, True)
@@ -110,7 +108,7 @@ def _experiment(clients: int, *, keeps: bool) -> str:
     return EXPERIMENT.format(clients=clients, flush_ms=flush_ms, rate=RATE_PER_S, keeps=str(keeps).lower())
 
 
-def _rows(clients: int, ready_asked_s: float | None, folder: Path, *, keeps: bool) -> list[dict[str, Any]]:
+def _rows(clients: int, ready_asked_s: float | None, folder: Path, *, keeps: bool) -> list[Row]:
     experiment, out = folder / "held.yaml", folder / "runs"
     experiment.write_text(_experiment(clients, keeps=keeps))
     count, kept = REGIONS * (clients + OTHERS), "kept fanout, " if keeps else ""
@@ -144,8 +142,8 @@ def _rows(clients: int, ready_asked_s: float | None, folder: Path, *, keeps: boo
     ]
 
 
-def _row(count: int, name: str, value: float | None, asked: float | None, unit: str) -> dict[str, Any]:
-    return {"name": f"{count} processes: {name}", "value": value, "asked": asked, "unit": unit}
+def _row(count: int, name: str, value: float | None, asked: float | None, unit: str) -> Row:
+    return row(f"{count} processes: {name}", value, unit, asked)
 
 
 @contextlib.contextmanager

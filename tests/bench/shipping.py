@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tests.bench.rows import Row, row
 from tests.testbed.machines.lab import ControllerProcess, Lab
 
 MACHINES = 4
@@ -163,15 +163,15 @@ def by_scp(lab: Lab, kind: str, checksums: dict[str, str]) -> float:
     return TOTAL_BYTES[kind] / 1e6 / spent_s
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     if os.geteuid() != 0:
         return []  # a lab of machines needs root
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
 
-    def row(name: str, value: float, unit: str, asked: float | None = None) -> None:
+    def add(name: str, value: float, unit: str, asked: float | None = None) -> None:
         missed = asked is not None and value != asked
-        rows.append({"name": name, "value": value, "asked": asked, "unit": unit, "missed": missed})
+        rows.append(row(name, value, unit, asked, missed=missed))
 
     with Lab(MACHINES) as lab:
         lab.know()
@@ -179,19 +179,19 @@ def measure() -> list[dict[str, Any]]:
             checksums = fill(lab, kind)
             what = f"{total >> 20} MiB of {kind}, {MACHINES} machines"
             cut_often = shipped(lab, kind, checksums, cutting=True)
-            row(f"{what}: shipped", cut_often.mb_per_s, "MB/s")
-            row(f"{what}: connections cut meanwhile", cut_often.cuts, "", MACHINES * len(CUTS))
+            add(f"{what}: shipped", cut_often.mb_per_s, "MB/s")
+            add(f"{what}: connections cut meanwhile", cut_often.cuts, "", MACHINES * len(CUTS))
             whole = shipped(lab, kind, checksums, cutting=False)
-            row(f"{what}: shipped without cuts", whole.mb_per_s, "MB/s")
+            add(f"{what}: shipped without cuts", whole.mb_per_s, "MB/s")
             lab.slow_control(SLOW_BITS_PER_S)
             slow = shipped(lab, kind, checksums, cutting=False)
             lab.slow_control(None)
             carried = f"which carries {SLOW_BITS_PER_S / 8e6:.0f} MB/s"
-            row(f"{what}: shipped over {SLOW_BITS_PER_S / 1e6:.0f} Mbit/s, {carried}", slow.mb_per_s, "MB/s")
+            add(f"{what}: shipped over {SLOW_BITS_PER_S / 1e6:.0f} Mbit/s, {carried}", slow.mb_per_s, "MB/s")
             wrong = [*cut_often.wrong, *whole.wrong, *slow.wrong]
-            row(f"{what}: files whose checksum is another, of {3 * len(checksums)}", len(wrong), "", 0)
+            add(f"{what}: files whose checksum is another, of {3 * len(checksums)}", len(wrong), "", 0)
             scp, sftp = by_scp(lab, kind, checksums), by_sftp(lab, kind, checksums)
-            row(f"{what}: scp, without cuts", scp, "MB/s")
-            row(f"{what}: paramiko's sftp, without cuts", sftp, "MB/s")
-            row(f"{what}: shipped with cuts against scp without", cut_often.mb_per_s / scp, "times")
+            add(f"{what}: scp, without cuts", scp, "MB/s")
+            add(f"{what}: paramiko's sftp, without cuts", sftp, "MB/s")
+            add(f"{what}: shipped with cuts against scp without", cut_often.mb_per_s / scp, "times")
     return rows

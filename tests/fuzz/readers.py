@@ -56,7 +56,7 @@ def summary(content: bytes) -> None:
 
 def sweep(content: bytes) -> None:
     """Read a sweep.json."""
-    with _file("sweep.json", content) as path, suppress(InputError):
+    with temporary_file("sweep.json", content) as path, suppress(InputError):
         record = SweepDirectory(path.parent).read()
         names = [run.name for run in record.runs]
         assert len(set(names)) == len(names)
@@ -66,7 +66,7 @@ def sweep(content: bytes) -> None:
 def archive(content: bytes) -> None:
     """Unpack an archive, as it is or compressed first (an even first byte); it must stay in its folder."""
     packed = content[1:] if content[:1] and content[0] % 2 else zstandard.compress(content[1:])
-    with _file("run.tar.zst", packed) as path:
+    with temporary_file("run.tar.zst", packed) as path:
         runs = path.parent / "runs"
         with suppress(InputError):
             place, made = unpacked(path, runs)
@@ -79,7 +79,7 @@ def archive(content: bytes) -> None:
 
 def deliveries(content: bytes) -> None:
     """Read a delivery log."""
-    with _file("r0-client-0.deliveries", content) as path, suppress(AnalysisError):
+    with temporary_file("r0-client-0.deliveries", content) as path, suppress(AnalysisError):
         rows = read_file("r0-client-0", path)
         rows.validate(full=True)
         assert rows.num_rows == max(0, len(content) - HEADER.size) // RECORD.itemsize
@@ -87,17 +87,19 @@ def deliveries(content: bytes) -> None:
 
 def inventory(content: bytes) -> None:
     """Read an inventory."""
-    with _file("lab.yaml", content) as path, suppress(InputError):
+    with temporary_file("lab.yaml", content) as path, suppress(InputError):
         found = load_inventory(path)
         names = [machine.name for machine in found.machines]
         assert len(set(names)) == len(names) > 0
 
 
 @contextmanager
-def _file(name: str, content: bytes) -> Iterator[Path]:
+def temporary_file(name: str, content: bytes) -> Iterator[Path]:
+    """Yield a file with this content; its folder is removed afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="cutset-fuzz-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
         path = folder / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         yield path
     finally:

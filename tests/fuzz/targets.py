@@ -7,12 +7,9 @@ is no capture must be refused with a CaptureError, and with nothing else. For ot
 import itertools
 import math
 import random
-import shutil
-import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from analysis.capture.pcap.fields import Columns
@@ -32,11 +29,12 @@ from tests.analysis.capture.pcap import drawn_captures, judging, reading
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes
 from tests.analysis.capture.pcap.complete_capture import Sent
 from tests.fuzz import readers
+from tests.fuzz.readers import temporary_file
 
 PORT = 7000
 HEADERS_BYTES = 14 + 20 + 20
 STREAM_BYTES_MAX = 4_096  # the dumb reference counts bytes one by one
-MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
+CAPTURE = "captures/host.pcap"
 UNSHOWN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of Unicode: what moves a terminal's cursor, ends a line or turns text around."""
 Tables = dict[str, list[dict[str, Any]]]
@@ -44,7 +42,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 def index(content: bytes) -> None:
     """Index a complete file: where its records are, and what is wrong with it."""
-    with _file(content) as path, suppress(CaptureError):
+    with temporary_file(CAPTURE, content) as path, suppress(CaptureError):
         _check_index(build_index(path), len(content))
 
 
@@ -59,7 +57,7 @@ def dissect(content: bytes) -> None:
     capture = bytearray(pcap_bytes(Record(START_NS, frame, len(frame) + len(frame) % 3) for frame in frames))
     capture[20] = link_types[content[0] % len(link_types)] & 0xFF if content else 1
     capture[21] = link_types[content[0] % len(link_types)] >> 8 if content else 0
-    with _file(bytes(capture)) as path:
+    with temporary_file(CAPTURE, bytes(capture)) as path:
         found = build_index(path)
         assert found.packets == len(frames)
         assert sum(map(_check_fields, reading.packets(path, found))) == len(frames)
@@ -118,7 +116,7 @@ def decode(content: bytes) -> None:
 
 def capture(content: bytes) -> None:
     """Read a complete file, up to its messages."""
-    with _file(content) as path:
+    with temporary_file(CAPTURE, content) as path:
         try:
             found = build_index(path)
         except CaptureError:
@@ -140,14 +138,14 @@ def capture(content: bytes) -> None:
 
 def wireshark(content: bytes) -> None:
     """Draw a capture, with the content as its seed: Cutset reads in it what tshark reads."""
-    with _file(drawn_captures.pcapng(random.Random(content))) as path:
+    with temporary_file(CAPTURE, drawn_captures.pcapng(random.Random(content))) as path:
         _, found = judging.differences(path)
         assert not found
 
 
 def history(content: bytes) -> None:
     """Read a file of a history as one of each table: refused in a line, or every value is valid."""
-    with _file(content) as path:
+    with temporary_file(CAPTURE, content) as path:
         for table, schema in SCHEMAS.items():
             try:
                 rows = read_rows(path, table)
@@ -178,18 +176,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 _SUBSCRIBE = CODEC.by_name["SUBSCRIBE"].message(1, 2)
 
 
-@contextmanager
-def _file(content: bytes) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="cutset-fuzz-", dir=MEMORY if MEMORY.is_dir() else None))
-    try:
-        (folder / "captures").mkdir()
-        path = folder / "captures" / "host.pcap"
-        path.write_bytes(content)
-        yield path
-    finally:
-        shutil.rmtree(folder)
-
-
 def _check_index(found: CaptureIndex, size: int) -> None:
     assert 0 <= found.good_bytes <= size
     assert found.problem or found.good_bytes == size
@@ -210,5 +196,5 @@ def _check_fields(columns: Columns) -> int:
 def _windowed(sent: list[Sent], windows: int, patience: WaitLimits) -> Tables:
     """Return the tables of a capture of these segments, read in this many windows."""
     cuts = [len(sent) * number // windows for number in range(1, windows)]
-    with _file(b"") as path:
+    with temporary_file(CAPTURE, b"") as path:
         return reading.windowed(path, sent, cuts, patience)

@@ -10,14 +10,11 @@ those of spaces:
     publish a 0.25            an event
     kept                      who has how many subscriptions and copies, and replicas
 
-`delivered` shows what subscribers get. When it is understood why a script changed:
-`python -m tests.golden.content_scenario FILE…` rewrites it.
+`delivered` shows what subscribers get.
 """
 
-import sys
 from functools import partial
 from ipaddress import IPv4Address
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,16 +22,10 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.meghdoot.node import MeghdootNode
-from tests.golden.script import read, with_followed
 from tests.golden.space_scenario import Scenario as SpaceScenario
 from tests.golden.space_scenario import point_of_text, shown
 
 ATTRIBUTE = {"name": "value", "kind": "real", "low": 0.0, "high": 1.0}
-
-
-def run(text: str) -> str:
-    """Run the script and return it with its results."""
-    return with_followed(text, Scenario(read(text)).play())
 
 
 class Scenario(SpaceScenario):
@@ -50,8 +41,8 @@ class Scenario(SpaceScenario):
         node = MeghdootNode(spec, Random(name))
         if point:
             node.can.start = partial(node.can.start, point=point_of_text(point))  # type: ignore[method-assign]
-        self._shown_as[f"{node.can.own.id:032x}"[:6]] = name
-        self._network.start(self.address(name), node)
+        self.shown_as[f"{node.can.own.id:032x}"[:6]] = name
+        self.network.start(self.address(name), node)
 
     def _member(self, name: str) -> Member:
         return Member(name, name, "", "peer", 0, str(IPv4Address(self.address(name))))
@@ -60,7 +51,7 @@ class Scenario(SpaceScenario):
         self._act_as_peer(name, lambda node: do(node.can))
 
     def _act_as_peer(self, name: str, do: Any) -> None:
-        self._network.call(self.address(name), lambda node, now_us: node.act(now_us, lambda: do(node)))
+        self.network.call(self.address(name), lambda node, now_us: node.act(now_us, lambda: do(node)))
 
     # --- Commands
 
@@ -76,7 +67,7 @@ class Scenario(SpaceScenario):
         self._act_as_peer(name, lambda node: node.publish(self.address(name), [float(value)], 8))
 
     def _kept(self) -> None:
-        for flat in self._network.nodes.values():
+        for flat in self.network.nodes.values():
             node: MeghdootNode = flat.machine  # type: ignore[assignment]
             claims, keeping = node.can.claims, node.broker.keeping
             zones = " and ".join(map(shown, sorted(claims.own.versions)))
@@ -92,14 +83,3 @@ class Scenario(SpaceScenario):
             told = f"{self.names[effect.stream]}'s event {effect.first_seq}"
             self.say(f"{self.names[address]} has {told}", "delivered")
         super()._told(address, time_us, effect)
-
-
-def main() -> None:
-    """Rewrite the named scripts."""
-    for name in sys.argv[1:]:
-        path = Path(name)
-        path.write_text(run(path.read_text()))
-
-
-if __name__ == "__main__":
-    main()

@@ -2,23 +2,23 @@
 
 The text's form is that of `tests.golden.script`. Its commands, after the second of their execution:
 
-    start Y0 Y1               start or restart processes kill, stop, resume Y0     as signals do new-disk Y0
-    delete what a dead process had stored give-up Yc Y1             the operator reports to configuration
-    service Yc that replica Y1 will not come back publish X 3               client X publishes three events,
-    one by one; `publish X a b` these publish X 3 on s1         on this stream, instead of the first one of
-    its region collect X last 2          client X publishes a garbage collection event with this predicate and
-    argument cut Y Z, cut Y > Z        silence the path between two regions; or only from the first to the
-    second heal Y Z, heal Y > Z      end the cut go                        signal all processes that the run
-    begins end
+    start Y0 Y1               start or restart processes
+    kill Y0                   likewise stop and resume, as signals do
+    new-disk Y0               delete what a dead process had stored
+    give-up Yc Y1             tell the configuration service Yc that replica Y1 will not come back
+    publish X 3               client X publishes three events, one by one; `publish X a b` these
+    publish X 3 on s1         on this stream, instead of the first one of its region
+    collect X last 2          client X publishes a garbage collection event with this predicate and argument
+    cut Y Z                   silence the path between two regions; `cut Y > Z` only from Y to Z
+    heal Y Z                  end such a cut
+    go                        signal all processes that the run begins
+    end
 
-Messages without content are omitted. A message sent while its path is cut is marked as lost. When a change of
-a script's text is understood, rewrite it: `python -m tests.golden.scenario FILE…`.
+Messages without content are omitted. A message sent while its path is cut is marked as lost.
 """
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +33,7 @@ from node.sim.sim_network import SimulatedNetwork
 from node.sim.wires import Wires
 from node.systems import build_machine
 from tests.golden.reading import in_words
-from tests.golden.script import Command, Script, read, with_followed
+from tests.golden.script import Script, ScriptPlayer
 from tests.node.networks import LAN_US, routes
 
 TRACE_LIMIT = 1_000_000  # messages
@@ -43,57 +43,55 @@ BETWEEN_US = 3_000  # two events that are published one by one are messages of t
 Hop = tuple[str, str]
 
 
-def run(text: str) -> str:
-    """Run the script and return it with its results."""
-    script = read(text)
-    return with_followed(text, Scenario(script).play())
-
-
-class Scenario:
+class Scenario(ScriptPlayer):
     """A script that is played."""
 
     def __init__(self, script: Script) -> None:
-        self._script = script
+        super().__init__(script)
         self._called = {name: called for called, name in script.names.items()}
         self._wires = Wires(LAN_US, script.delays_us, routes=routes(script.delays_us))
-        self._cut: list[Hop] = []
+        self._cuts: list[Hop] = []
         self._told = 0  # messages of the trace before this were told
-        self._lines: list[str] = []
         self._said: dict[tuple[str, str, str], str] = {}
         observer = Observer(self._record, self._log, keep_measure, ignore, ignore)
-        self._network = SimulatedNetwork(
+        self.network = SimulatedNetwork(
             specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
         )
-        self._do: dict[str, Callable[..., None]] = {
-            "start": self._each(self._network.start),
-            "kill": self._each(self._network.kill),
-            "stop": self._each(self._network.stop),
-            "resume": self._each(self._network.resume),
-            "new-disk": self._network.disks.lose,
-            "give-up": lambda service, name: self._network.give(service, m.GiveUp(name)),
-            "publish": self._publish,
-            "collect": self._collect,
-            "cut": lambda *ways: self._change(self._network.cut, self._cut.append, ways),
-            "heal": lambda *ways: self._change(self._network.heal, self._cut.remove, ways),
-            "go": lambda: self._network.tell(m.Go(self._network.clock.now_us)),
-            "end": lambda: None,
-        }
 
-    def play(self) -> Iterator[tuple[Command, list[str]]]:
-        """Each command with what followed it, until the next one."""
-        commands = self._script.commands
-        for command, following in zip(commands, [*commands[1:], commands[-1]], strict=True):
-            self._network.run(command.at_us)
-            self._do[command.verb](*(self._script.names.get(word, word) for word in command.words))
-            self._network.run(following.at_us - 1)
-            self._tell_messages()
-            yield command, self._lines
-            self._lines = []
+    def process(self, word: str) -> str:
+        """Return a process's name in the run."""
+        return self.script.names.get(word, word)
 
     # --- Commands
 
-    def _each(self, do: Callable[[str], None]) -> Callable[..., None]:
-        return lambda *names: [do(name) for name in names] and None
+    def _start(self, *names: str) -> None:
+        for name in names:
+            self.network.start(name)
+
+    def _kill(self, *names: str) -> None:
+        for name in names:
+            self.network.kill(name)
+
+    def _stop(self, name: str) -> None:
+        self.network.stop(name)
+
+    def _resume(self, name: str) -> None:
+        self.network.resume(name)
+
+    def _new_disk(self, *names: str) -> None:
+        self.network.disks.lose(*names)
+
+    def _give_up(self, service: str, name: str) -> None:
+        self.network.give(service, m.GiveUp(name))
+
+    def _go(self) -> None:
+        self.network.tell(m.Go(self.network.clock.now_us))
+
+    def _cut(self, *ways: str) -> None:
+        self._change(self.network.cut, self._cuts.append, ways)
+
+    def _heal(self, *ways: str) -> None:
+        self._change(self.network.heal, self._cuts.remove, ways)
 
     def _publish(self, name: str, *what: str) -> None:
         words, stream = (what[:-2], int(what[-1][1:])) if what[-2:-1] == ("on",) else (what, None)
@@ -105,24 +103,25 @@ class Scenario:
         self._hand_over(name, b"", Predicate[predicate.upper().replace("-", "_")], int(argument))
 
     def _hand_over(self, name: str, *event: Any) -> None:
-        machine: Any = self._network.nodes[name].machine
+        machine: Any = self.network.nodes[name].machine
         machine.publish(*event)
-        self._network.give(name, m.Nudge())
-        self._network.run(self._network.clock.now_us + BETWEEN_US)
+        self.network.give(name, m.Nudge())
+        self.network.run(self.network.clock.now_us + BETWEEN_US)
 
     def _change(
         self, do: Callable[..., None], remember: Callable[[Hop], None], ways: tuple[str, ...]
     ) -> None:
         both, (a, b) = ">" not in ways, [word.partition("/")[0] for word in ways if word != ">"]
-        self._tell_messages()
+        self.tell_rest()
         do(a, b, both=both)
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             remember(hop)
 
     # --- What followed
 
-    def _tell_messages(self) -> None:
-        trace = self._network.trace
+    def tell_rest(self) -> None:
+        """Add the lines of the messages since the last time."""
+        trace = self.network.trace
         for sent in trace[self._told :]:
             self._tell_message(sent)
         self._told = len(trace)
@@ -130,7 +129,7 @@ class Scenario:
     def _tell_message(self, sent: TraceEntry) -> None:
         name, said = in_words(sent.message, self._is_shown)
         way = (sent.source, sent.target, name)
-        shown = self._script.shown
+        shown = self.script.shown
         if not said or not self._is_shown(sent.message) or not {name, name + NEWS} & shown:
             return
         if name not in shown and self._said.get(way) == said:
@@ -141,32 +140,32 @@ class Scenario:
 
     def _is_lost(self, sent: TraceEntry) -> bool:
         a, b = (name.partition("/")[0] for name in (sent.source, sent.target))
-        return a != b and any(hop in self._cut for hop in self._wires.route(a, b))
+        return a != b and any(hop in self._cuts for hop in self._wires.route(a, b))
 
     def _is_shown(self, told: Any) -> bool:
         """Whether a message, a row of one, or a record is of a stream that is asked for, or of none."""
         stream = getattr(told, "stream", None)
-        of = self._script.of
-        return of is None or stream is None or of == self._script.owners[stream]
+        of = self.script.of
+        return of is None or stream is None or of == self.script.owners[stream]
 
     def _record(self, node: Node, time_us: int, record: m.Record) -> None:
-        if record.kind in {RecordKind.SESSION, RecordKind.PUBLISHED} or "delivered" not in self._script.shown:
+        if record.kind in {RecordKind.SESSION, RecordKind.PUBLISHED} or "delivered" not in self.script.shown:
             return
         if not self._is_shown(record):
             return
-        self._tell_messages()
+        self.tell_rest()
         self._say(time_us, f"{node.spec.name} has s{record.stream} {_numbers(record)}")
 
     def _log(self, node: Node, time_us: int, line: m.Log) -> None:
-        if line.event not in self._script.shown or not self._is_shown(SimpleNamespace(**line.fields)):
+        if line.event not in self.script.shown or not self._is_shown(SimpleNamespace(**line.fields)):
             return
-        self._tell_messages()
+        self.tell_rest()
         fields = " ".join(f"{name}={value}" for name, value in line.fields.items())
         self._say(time_us, f"{node.spec.name}: {line.event} {fields}")
 
     def _say(self, time_us: int, text: str) -> None:
         as_in_script = PROCESS.sub(lambda found: self._called[found[0]], text)
-        self._lines.append(f"{time_us / 1e6:.3f}  {as_in_script}")
+        self.lines.append(f"{time_us / 1e6:.3f}  {as_in_script}")
 
 
 def specs(script: Script) -> list[NodeSpec]:
@@ -205,14 +204,3 @@ def _numbers(record: m.Record) -> str:
 def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:
     """Clients are an application's, since they publish."""
     return Client(spec, rng, keeps_events=True) if spec.role == "client" else build_machine(spec, rng)
-
-
-def main() -> None:
-    """Rewrite the named scripts."""
-    for name in sys.argv[1:]:
-        path = Path(name)
-        path.write_text(run(path.read_text()))
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ Then come the commands, each with its second, and below each, indented by four s
 Lines that begin with # are comments. `tests.golden.scenario` lists the commands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,39 @@ def _declare(script: Script, number: int, words: list[str]) -> None:
             script.roles |= dict.fromkeys(names, role)
         case _:
             raise ValueError(f"line {number + 1}: {' '.join(words)!r} is neither a declaration nor a command")
+
+
+class ScriptPlayer:
+    """Plays a script on a simulated network: a command is done by the method with its name.
+
+    A subclass makes the network, and puts lines into `lines`.
+    """
+
+    network: Any
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.lines: list[str] = []
+
+    def play(self) -> Iterator[tuple[Command, list[str]]]:
+        """Each command with what followed it, until the next one."""
+        commands = self.script.commands
+        for command, following in zip(commands, [*commands[1:], commands[-1]], strict=True):
+            self.network.run(command.at_us)
+            getattr(self, f"_{command.verb.replace('-', '_')}")(*map(self.process, command.words))
+            self.network.run(following.at_us - 1)
+            self.tell_rest()
+            yield command, self.lines
+            self.lines = []
+
+    def process(self, word: str) -> str:
+        """Return what a command's word means."""
+        return word
+
+    def tell_rest(self) -> None:
+        """Add the lines that are still due."""
+
+    def _end(self) -> None: ...
 
 
 def with_followed(text: str, followed: Iterable[tuple[Command, list[str]]]) -> str:

@@ -3,11 +3,11 @@
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 from node.protocols.sprinkler.messages import EventKind, Events, Predicate
 from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.key_popularity import KeyDraws
+from tests.bench.rows import Row, row
 from tests.testbed.sandboxed import sandboxed
 
 BATCH_EVENTS = 6500  # as many of 10 bytes as fit in a batch
@@ -45,25 +45,15 @@ def collected(events: int, predicate: Predicate, argument: int, distribution: st
     }
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     keyed = sandboxed(collected, 10**7, Predicate.SAME_KEY, 8, "zipf")
     last = sandboxed(collected, 10**8, Predicate.LAST, 10**6)
     name = "10^7 events with 100,000 keys, skew 1.1"
     return [
-        {"name": f"{name}: collection", "value": keyed["spent"], "asked": 30.0, "unit": "s"},
-        {"name": f"{name}: longest step", "value": keyed["longest"], "asked": None, "unit": "ms"},
-        {"name": f"{name}: saved", "value": keyed["saved"], "asked": None, "unit": "%"},
-        {
-            "name": "10^8 events, last 10^6 stay: memory",
-            "value": last["memory"],
-            "asked": 200.0,
-            "unit": "MB",
-        },
-        {
-            "name": "10^8 events, last 10^6 stay: collection",
-            "value": last["spent"],
-            "asked": None,
-            "unit": "s",
-        },
+        row(f"{name}: collection", keyed["spent"], "s", 30.0),
+        row(f"{name}: longest step", keyed["longest"], "ms"),
+        row(f"{name}: saved", keyed["saved"], "%"),
+        row("10^8 events, last 10^6 stay: memory", last["memory"], "MB", 200.0),
+        row("10^8 events, last 10^6 stay: collection", last["spent"], "s"),
     ]

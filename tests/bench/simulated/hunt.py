@@ -24,6 +24,7 @@ from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from testbed.campaign.hunting.counts import read_counts
 from testbed.campaign.hunting.worker import answer, trials_at
+from tests.bench.rows import Row, row
 from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
 
 EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
@@ -48,7 +49,7 @@ class Result:
     broke: int | None = None
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     return [row for way in WAYS for row in _rows(way, list(_found(way)))]
 
@@ -135,29 +136,21 @@ def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
         found = [each for each in some if each.after_s is not None]
         what = f"{way}: {'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
         share = 7 / 10 if aside else 25 / 30
-        yield {
-            "name": f"{what}, found of {len(some)}",
-            "value": len(found),
-            "asked": share * len(some) if way == "hunt" else None,
-            "unit": "",
-        }
+        yield row(
+            f"{what}, found of {len(some)}", len(found), "", share * len(some) if way == "hunt" else None
+        )
         if not found:
             continue
         times = [each.after_s for each in found if each.after_s is not None]
-        yield {"name": f"{what}, median time", "value": statistics.median(times), "unit": "s"}
+        yield row(f"{what}, median time", statistics.median(times), "s")
         few = sum(1 for each in found if each.faults is not None and each.faults <= FEW)
         if way != "nemesis":
-            yield {
-                "name": f"{what}, at most {FEW} faults after shrinking",
-                "value": few / len(found),
-                "asked": 0.9,
-                "unit": "of 1",
-            }
+            yield row(f"{what}, at most {FEW} faults after shrinking", few / len(found), "of 1", 0.9)
         replayed = [each.broke for each in found if each.broke is not None]
         if replayed:
-            yield {
-                "name": f"{what}, broke on real processes in one of {REPLAYS} runs or more",
-                "value": sum(map(bool, replayed)) / len(replayed),
-                "asked": 0.5,
-                "unit": "of 1",
-            }
+            yield row(
+                f"{what}, broke on real processes in one of {REPLAYS} runs or more",
+                sum(map(bool, replayed)) / len(replayed),
+                "of 1",
+                0.5,
+            )

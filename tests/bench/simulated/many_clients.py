@@ -8,11 +8,11 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from node import systems
+from tests.bench.rows import Row, row
 from tests.many_clients import make_run
 
 CLIENTS, TOPICS = 100_000, 10_000
@@ -51,7 +51,7 @@ def analysed(run: Path) -> tuple[float, float, int]:
     return time.monotonic() - started_s, cpu_s, most
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     os.environ[systems.MODULES_VARIABLE] = str(BROKER)
     systems.systems.cache_clear()
@@ -60,7 +60,7 @@ def measure() -> list[dict[str, Any]]:
         seconds, cpu_s, most = analysed(run.path)
     name = f"{CLIENTS:,} clients, {TOPICS:,} topics, 4 each"
     return [
-        {"name": f"{name}: analysis", "value": seconds, "asked": 120.0, "unit": "s"},
-        {"name": f"{name}: processors", "value": cpu_s, "asked": None, "unit": "s"},
-        {"name": f"{name}: memory", "value": most / 2**20, "asked": 2048.0, "unit": "MiB"},
+        row(f"{name}: analysis", seconds, "s", 120.0),
+        row(f"{name}: processors", cpu_s, "s"),
+        row(f"{name}: memory", most / 2**20, "MiB", 2048.0),
     ]

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from analysis.history.regressions.checking import check_night
 from analysis.history.regressions.series import MetricSeries, series_of
 from tests.analysis.history.regressions.replay import replayed
 from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
+from tests.bench.rows import Row, row
 
 NIGHTS, QUIET, BEGINS, WITHIN = 365, 100, 300, 60
 ASKED_S = 10
@@ -36,8 +36,6 @@ PLANTED = {
 }
 FRACTIONS = (0.05, 0.10, 0.30)
 
-Row = dict[str, Any]
-
 
 def measure() -> list[Row]:
     """Measure for one to four minutes."""
@@ -50,13 +48,7 @@ def _speed() -> Row:
         began = time.perf_counter()
         check_night(history, night_of(NIGHTS - 1))
         took = time.perf_counter() - began
-    return {
-        "name": "check of a night, a year of 20 experiments",
-        "value": took,
-        "unit": "s",
-        "asked": ASKED_S,
-        "missed": took > ASKED_S,
-    }
+    return row("check of a night, a year of 20 experiments", took, "s", ASKED_S, missed=took > ASKED_S)
 
 
 def _quiet() -> list[Row]:
@@ -67,13 +59,7 @@ def _quiet() -> list[Row]:
         found = [each for _, found in replayed(series, runs, nights) for each in found]
         alarms.append(len({(each.entry, each.metric, each.first_bad_night) for each in found}))
     return [
-        {
-            "name": f"findings in 100 quiet nights, year {seed}",
-            "value": float(count),
-            "unit": "",
-            "asked": FEW,
-            "missed": count > FEW,
-        }
+        row(f"findings in 100 quiet nights, year {seed}", float(count), "", FEW, missed=count > FEW)
         for seed, count in zip(SEEDS, alarms, strict=True)
     ]
 
@@ -100,11 +86,11 @@ def _planted(fraction: float) -> list[Row]:
         for part, said in ((0.5, "half"), (1.0, "all")):
             wait = float(np.quantile(waits, part, method="higher"))
             rows.append(
-                {
-                    "name": f"{fraction:.0%} in {name}: {said} of {len(changed)} found after",
-                    "value": wait if np.isfinite(wait) else None,
-                    "unit": "nights",
-                }
+                row(
+                    f"{fraction:.0%} in {name}: {said} of {len(changed)} found after",
+                    wait if np.isfinite(wait) else None,
+                    "nights",
+                )
             )
     return rows
 

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from tests.bench.rows import Row, row
 from tests.bench.simulated.many_clients import own_bytes
 from tests.bench.traffic import write_run
 
@@ -25,8 +25,6 @@ CUTSET = Path(sys.executable).with_name("cutset")
 CAPTURE = "r0-client-0-eth0"
 QUESTION = "SELECT count(*), sum(wire_length) FROM packets WHERE capture = '{}' AND payload_length > 400"
 FILTER = "tcp.len > 400"
-
-Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
@@ -54,21 +52,11 @@ def _analysed(run: Path) -> list[Row]:
     with_spark_s = _seconds([str(CUTSET), "analyze", str(run), "--master", "local[*]"])
     name = f"{size / 1e9:.1f} GB"
     return [
-        {"name": f"{name}: cutset analyze", "value": seconds, "asked": None, "unit": "s"},
-        {
-            "name": f"{name}: the time with Spark / ours",
-            "value": with_spark_s / seconds,
-            "asked": None,
-            "unit": "times",
-        },
-        {"name": f"{name}: captures a second", "value": size / seconds / 1e9, "asked": None, "unit": "GB/s"},
+        row(f"{name}: cutset analyze", seconds, "s"),
+        row(f"{name}: the time with Spark / ours", with_spark_s / seconds, "times"),
+        row(f"{name}: captures a second", size / seconds / 1e9, "GB/s"),
         *(
-            {
-                "name": f"{name}: memory, {role}",
-                "value": held / 2**20,
-                "asked": ASKED_MIB.get(role),
-                "unit": "MiB",
-            }
+            row(f"{name}: memory, {role}", held / 2**20, "MiB", ASKED_MIB.get(role))
             for role, held in most.items()
         ),
     ]
@@ -92,9 +80,9 @@ def _asked(run: Path) -> list[Row]:
     by_hand = _seconds(["tshark", "-n", "-r", str(capture), "-Y", FILTER, "-T", "fields", "-e", "frame.len"])
     what = f"a question about one capture of {capture.stat().st_size / 1e6:.0f} MB"
     return [
-        {"name": f"{what}: cutset sql", "value": ours, "asked": None, "unit": "s"},
-        {"name": f"{what}: tshark -Y", "value": by_hand, "asked": None, "unit": "s"},
-        {"name": f"{what}: tshark's time / ours", "value": by_hand / ours, "asked": None, "unit": "times"},
+        row(f"{what}: cutset sql", ours, "s"),
+        row(f"{what}: tshark -Y", by_hand, "s"),
+        row(f"{what}: tshark's time / ours", by_hand / ours, "times"),
     ]
 
 

@@ -8,7 +8,6 @@ in each, 20 s, two cuts; an earlier run counts the messages.
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
@@ -21,6 +20,7 @@ from testbed.backends.simulator import Simulator, simulate
 from testbed.campaign.hunting.oracle import judge
 from testbed.campaign.one_run import ExperimentRunRequest, prepare
 from testbed.planning import make_plan
+from tests.bench.rows import Row, row
 from topologies.loader import load_topology
 
 EXPERIMENT = "nemesis"
@@ -77,7 +77,7 @@ def message_us() -> float:
     return (time.process_time() - began_s) * 1e6 / count.count
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     with tempfile.TemporaryDirectory() as folder:
         run_once(Path(folder), SEEDS.start)  # imports
@@ -89,24 +89,14 @@ def measure() -> list[dict[str, Any]]:
         for name, overrides in (("as written", AS_WRITTEN), ("with Sprinkler's own settings", PLAIN))
     }
     return [
-        {"name": "plan of a run", "value": plan_s, "asked": None, "unit": "s"},
-        {"name": "simulation of a run", "value": simulation_s, "asked": None, "unit": "s"},
-        {"name": "analysis of a run", "value": analysis_s, "asked": None, "unit": "s"},
-        {"name": "processor time of a run", "value": run_s, "asked": 1.0, "unit": "s"},
-        {
-            "name": f"simulated runs on {PROCESSORS} processors",
-            "value": PROCESSORS / run_s,
-            "asked": 2.0,
-            "unit": "1/s",
-        },
+        row("plan of a run", plan_s, "s"),
+        row("simulation of a run", simulation_s, "s"),
+        row("analysis of a run", analysis_s, "s"),
+        row("processor time of a run", run_s, "s", 1.0),
+        row(f"simulated runs on {PROCESSORS} processors", PROCESSORS / run_s, "1/s", 2.0),
         *(
-            {
-                "name": f"hunted runs on {PROCESSORS} processors, {name}",
-                "value": PROCESSORS / taken_s,
-                "asked": 3.0,
-                "unit": "1/s",
-            }
+            row(f"hunted runs on {PROCESSORS} processors, {name}", PROCESSORS / taken_s, "1/s", 3.0)
             for name, taken_s in hunted.items()
         ),
-        {"name": "a message, 12 regions (Abilene)", "value": message_us(), "asked": 12.0, "unit": "µs"},
+        row("a message, 12 regions (Abilene)", message_us(), "µs", 12.0),
     ]

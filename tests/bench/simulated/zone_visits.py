@@ -9,11 +9,11 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from node.protocols.meghdoot.studies.paper import execute
 from node.protocols.meghdoot.studies.parameters import PaperParameters
 from testbed.backends.studies import StudyTables
+from tests.bench.rows import Row, row
 
 PEERS = 600
 PEERS_VARIABLE = "CUTSET_BENCH_PEERS"
@@ -22,7 +22,7 @@ SEED = 1
 ASKED_PER_S = 20_000
 
 
-def measure() -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows for `make bench`."""
     peers = int(os.environ.get(PEERS_VARIABLE, PEERS))
     parameters = PaperParameters(
@@ -38,11 +38,6 @@ def measure() -> list[dict[str, Any]]:
         given.close()
     visits = given.numbers["visits"]
     return [
-        {
-            "name": f"{peers} peers: zone visits, {what}",
-            "value": visits / seconds,
-            "asked": ASKED_PER_S,
-            "unit": "1/s",
-        }
+        row(f"{peers} peers: zone visits, {what}", visits / seconds, "1/s", ASKED_PER_S)
         for what, seconds in (("events alone", given.numbers["spreading_s"]), ("all included", taken_s))
     ]

@@ -111,19 +111,11 @@ def requests(batches):
     return [(batch.first_request, batch.count) for batch in batches]
 
 
-@pytest.mark.parametrize("late_us", [0, 4_999])
+@pytest.mark.parametrize("late_us", [0, 4_999, 2_000_000])
 def test_an_open_loop_keeps_its_rate_however_late_its_timer_is(late_us):
     bench = going()
     bench.run(10 * S, late_us)
     assert abs(bench.publisher.requested - 200_000) <= 20_000 * 0.011
-
-
-def test_a_driver_that_was_held_up_catches_up():
-    bench = going()
-    bench.run(S)
-    bench.now_us = 5 * S
-    bench.run(5 * S + 10_000)
-    assert bench.publisher.requested >= 100_000
 
 
 def test_a_batch_grows_while_the_one_before_is_not_acknowledged():
@@ -262,12 +254,6 @@ def test_an_event_larger_than_a_batch_is_the_callers_error_at_the_latest_when_ba
     assert publisher.take_unsent(1 << 30) == []
 
 
-def test_a_driver_that_collects_publishes_garbage_collection_events():
-    bench = going(closed_loop=True, collect={"predicate": "last", "argument": 1000})
-    kinds = {(batch.kind, batch.predicate, batch.argument) for batch in bench.sent}
-    assert kinds == {(EventKind.GC, Predicate.LAST, 1000)}
-
-
 def test_a_driver_that_was_started_again_publishes_other_events():
     events = [DriverWorkload(10, 1.0).events(1, 100, driver_tag(3, start)) for start in range(3)]
     assert len({event for made in events for event in made}) == 300
@@ -337,12 +323,6 @@ def test_one_event_in_a_while_collects_and_the_others_are_data():
     assert {batch.predicate for batch in data} == {Predicate.NONE}
     gaps = [later.first_request - earlier.first_request for earlier, later in pairwise(collecting)]
     assert all(190 <= gap <= 210 for gap in gaps), "a fifth of a second of 1000 events/s"
-
-
-def test_one_of_so_many_events_collects():
-    sent = going(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150}).publishes()
-    assert [batch.first_request for batch in sent if batch.kind == EventKind.GC] == list(range(150, 901, 150))
-    assert sum(batch.count for batch in sent) == sent[-1].first_request + sent[-1].count - 1
 
 
 ZIPF = {"distribution": "zipf", "skew": 1.1, "count": 9, "insertions": 0.0}

@@ -44,11 +44,6 @@ def test_unbounded_keys_save_what_was_computed():
     assert saved(keys("zeta"), [100_000]) == pytest.approx([0.57], abs=0.01)
 
 
-def test_more_skew_saves_more():
-    shares = [saved(keys("zeta", skew), [100_000])[0] for skew in (1.05, 1.1, 1.3, 1.6)]
-    assert shares == sorted(shares)
-
-
 @pytest.mark.slow
 def test_new_keys_make_little_difference():
     [fixed], [growing] = saved(keys(), [300_000]), saved(keys(insertions=1 / 11), [300_000])
@@ -87,13 +82,6 @@ def test_keys_lose_popularity_as_they_age():
     assert ages.sum() == pytest.approx(20 * 3000, rel=0.02)
     young, middle, old = ages[:10].sum() / 10, ages[50:150].sum() / 100, ages[500:1500].sum() / 1000
     assert young > 2 * middle > 4 * old
-
-
-def test_more_invalidations_lie_higher_and_more_skew_falls_steeper():
-    few, many = (invalidations_by_age(1.1, per, 2000, random.Random(1)) for per in (10, 40))
-    assert many[:100].sum() > 3 * few[:100].sum()
-    steep = invalidations_by_age(1.6, 10, 2000, random.Random(1))
-    assert steep[:5].sum() / steep.sum() > few[:5].sum() / few.sum()
 
 
 def test_samples_of_hist_stand_twenty_to_a_decade():
