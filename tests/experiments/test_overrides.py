@@ -18,11 +18,6 @@ def error_of(*overrides: str) -> str:
     return str(error.value)
 
 
-def test_fields_are_overridden_in_order():
-    experiment = load("workload.rate=50000/s", "duration=45s", "duration=50s")
-    assert (experiment.workload.rate_per_s, experiment.duration_us) == (50_000, 50_000_000)
-
-
 def test_fields_that_the_file_does_not_have_can_be_set():
     experiment = load("drain=3s", "parameters.port=9000")
     assert (experiment.drain_us, experiment.all_parameters()["port"]) == (3_000_000, 9000)
@@ -51,19 +46,11 @@ def test_null_takes_a_field_away():
     [
         ("workload.rat=5", "--set workload.rat=5: workload.rat: unknown field: did you mean rate?"),
         ("workload.rate=5", "--set workload.rate=5: workload.rate: 5 has no unit"),
-        ("faults.cut.at=70s", "--set faults.cut.at=70s: faults.0.at: 70 s is after the end of the run, 60 s"),
         ("faults.ct.at=7s", "--set faults.ct.at=7s: faults.ct: there is no such item: did you mean cut?"),
         ("faults.9.at=7s", "--set faults.9.at=7s: faults.9: there is no such item: known are cut, restore"),
-        ("workload={event_size: 1B}", "--set workload={event_size: 1B}: workload: needs a rate"),
-        (
-            "workload.closed_loop=true",
-            "--set workload.closed_loop=true: workload.closed_loop: a closed loop has",
-        ),
         ("name.x=1", "--set name.x=1: name.x: name has no fields"),
         ("workload.=1", "--set workload.=1: workload.: is no path such as workload.rate"),
-        ("a.b.c.d.e.f.g.h.i.j.k=1", "--set a.b.c.d.e.f.g.h.i.j.k=1: a.b.c.d.e.f.g.h.i.j.k: is no path"),
         ("duration", "--set duration: should be path=value, such as workload.rate=50000/s"),
-        ("=5", "--set =5: should be path=value"),
         ("roles={proxy: 1", "--set roles={proxy: 1:1: not valid YAML"),
         ("topology=nowhere", "--set topology=nowhere: topology: nowhere: no topology of this name"),
     ],
@@ -76,10 +63,7 @@ def test_errors_name_the_override(override, said):
     ("faults", "how"),
     [
         ("[{name: a, at: 5s, cut: [r0, r1]}, {name: b, at: 70s, restore: a}]", "fault b: --set faults.b.at"),
-        (
-            "[{at: 5s, cut: [r0, r1]}, {at: 70s, cut: [r1, r2]}]",
-            "fault cut-2: --set faults.1.at",
-        ),
+        ("[{at: 5s, cut: [r0, r1]}, {at: 70s, cut: [r1, r2]}]", "fault cut-2: --set faults.1.at"),
     ],
 )
 def test_a_fault_that_is_too_late_is_named_and_so_is_what_moves_it(faults, how):

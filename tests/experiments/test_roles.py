@@ -7,11 +7,6 @@ from experiments.roles import Roles, counts_in
 read = TypeAdapter(Roles).validate_python
 
 
-def test_counts_are_for_every_region():
-    roles = read({"proxy": 1, "client": 2})
-    assert counts_in(roles, "r0") == counts_in(roles, "r9") == {"proxy": 1, "client": 2}
-
-
 def test_a_region_may_have_counts_beside_the_default():
     roles = read({"r0": {"proxy": 1, "driver": 4}, "default": {"proxy": 1}})
     assert counts_in(roles, "r0") == {"proxy": 1, "driver": 4}
@@ -20,8 +15,3 @@ def test_a_region_may_have_counts_beside_the_default():
 
 def test_without_a_default_other_regions_have_none():
     assert counts_in(read({"r0": {"proxy": 1}}), "r1") == {}
-
-
-def test_roles_read_back():
-    roles = read({"proxy": 1})
-    assert read(roles) == roles

@@ -6,16 +6,19 @@ from experiments.faults.kinds import KIND_NAMES
 from experiments.schema import experiment_schema
 
 
+@pytest.fixture(scope="module")
+def schema():
+    return experiment_schema()
+
+
 @pytest.mark.slow
-def test_every_field_is_described():
-    schema = experiment_schema()
+def test_every_field_is_described(schema):
     for part in (schema, *schema["$defs"].values()):
         for name, field in part["properties"].items():
             assert field.get("description"), name
 
 
-def test_every_kind_of_fault_is_there_and_needs_its_action():
-    schema = experiment_schema()
+def test_every_kind_of_fault_is_there_and_needs_its_action(schema):
     parts = schema["$defs"]
     required = [
         parts[name]["required"] for name in parts if "at" in parts[name]["properties"] and name != "Traffic"
@@ -25,8 +28,8 @@ def test_every_kind_of_fault_is_there_and_needs_its_action():
         assert sum(kind in names for names in required) == 1
 
 
-def test_parameters_follow_the_system():
-    rules = experiment_schema()["allOf"]
+def test_parameters_follow_the_system(schema):
+    rules = schema["allOf"]
     found = {
         rule["if"]["properties"]["system"]["const"]: rule["then"]["properties"]["parameters"]["properties"]
         for rule in rules
@@ -35,11 +38,8 @@ def test_parameters_follow_the_system():
     assert found["scribe"]["tree_timeout"]["default"] == "1500ms"
 
 
-def test_captures_may_be_none():
-    assert {"const": "none"} in experiment_schema()["properties"]["captures"]["anyOf"]
-
-
-def test_defaults_are_as_people_write_them():
-    properties = experiment_schema()["properties"]
+def test_defaults_are_as_people_write_them(schema):
+    properties = schema["properties"]
+    assert {"const": "none"} in properties["captures"]["anyOf"]
     assert properties["drain"]["default"] == "10s"
     assert "default" not in properties["paper"]

@@ -66,7 +66,7 @@ def left_in_the_end(experiment: Experiment, topology: Topology, seed: int) -> li
 def test_every_topology_that_ships_stays_connected_in_the_end(load, name):
     experiment, topology = load(name), load_topology(name)
     lost = 0
-    for seed in range(30):
+    for seed in range(10):
         left = left_in_the_end(experiment, topology, seed)
         assert connected(topology.regions, left)
         lost += len(topology.links) - len(left)

@@ -60,12 +60,6 @@ def test_without_a_shorter_detour_the_route_itself_counts(written):
         load_experiment(written("star-4", "{probe_timeout: 50ms}"))
 
 
-def test_a_connection_that_takes_longer_than_its_attempts_is_refused(written):
-    load_experiment(written("ring-8", "{connect_timeout: 508ms}", SPRINKLER))
-    with pytest.raises(Exception, match="connect_timeout: waits 507ms, but the round trip r4-r7"):
-        load_experiment(written("ring-8", "{connect_timeout: 507ms}", SPRINKLER))
-
-
 def test_a_default_that_is_too_short_is_said_to_be_one(tmp_path, capsys):
     topology = "{name: far, regions: {a: {}, b: {}}, links: [{between: [a, b], delay: 900ms}]}"
     path = tmp_path / "waits.yaml"

@@ -7,7 +7,7 @@ import pytest
 from testbed.sweeps import plain
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
-from topologies.loader import FOLDER, load_topology, topology_names
+from topologies.loader import load_topology, topology_names
 from topologies.model import Topology
 from topologies.round_trips import carriers, greatest_direct
 
@@ -39,13 +39,6 @@ def changed(old: str, new: str) -> str:
     return GOOD.replace(old, new)
 
 
-@pytest.mark.parametrize("name", topology_names())
-def test_every_topology_here_can_be_used_and_is_named_as_its_file(name):
-    topology = load_topology(name)
-    assert topology.name == name
-    assert topology.description
-
-
 def test_four_regions_has_the_latencies_of_figure_8():
     topology = load_topology("four-regions")
     delays_ms = {link.name: link.forward_parameters.delay_us / 1000 for link in topology.links}
@@ -53,20 +46,6 @@ def test_four_regions_has_the_latencies_of_figure_8():
     assert {link.forward_parameters.rate_bits_per_s for link in topology.links} == {10_000_000_000}
     lans = {region.lan.parameters() for region in topology.regions.values()}
     assert lans == {LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}
-
-
-def test_the_narrow_topology_differs_in_rate_alone():
-    wide, narrow = load_topology("four-regions"), load_topology("four-regions-narrow")
-    assert [(link.between, link.delay_us) for link in narrow.links] == [
-        (link.between, link.delay_us) for link in wide.links
-    ]
-    assert len({link.rate_bits_per_s for link in narrow.links}) == 1
-
-
-def test_a_lan_that_is_not_described_is_1_ms_and_1_gbit(load):
-    assert load(GOOD).regions["r1"].lan.parameters() == LinkParameters(
-        delay_us=1000, rate_bits_per_s=1_000_000_000
-    )
 
 
 def test_directions_differ_where_they_are_told_to(load):
@@ -82,13 +61,6 @@ def test_plain_json_of_a_topology_reads_back_as_the_same(load):
         Topology.model_validate(topology.model_dump(mode="json", by_alias=True, exclude_none=True))
         == topology
     )
-
-
-def test_a_link_is_found_whichever_end_stands_first(load):
-    topology = load(GOOD)
-    assert topology.link(["r1", "r0"]) is topology.links[0]
-    assert topology.link("r0-r1") is topology.links[0]
-    assert topology.link(["r1", "r9"]) is None
 
 
 PARALLEL = """
@@ -124,10 +96,8 @@ def test_of_parallel_links_weight_then_delay_choose_one_for_each_direction(load)
             "",
             "links.1.between: r1-r0 is a duplicate: see links.0; a parallel link needs a name",
         ),
-        ("name: land", "name: Sea", "links.3.name: Sea is also the name of links.2: give another"),
         ("name: land", "name: r1-r0", "links.3.name: r1-r0 is also the name of links.0: give another"),
         ("name: land", "name: R0", "links.3.name: R0 is a region's name, or begins with lan-"),
-        ("name: land", "name: lan-r0", "links.3.name: lan-r0 is a region's name, or begins with lan-"),
     ],
 )
 def test_parallel_links_need_names_of_their_own(load, written, otherwise, said):
@@ -161,60 +131,31 @@ def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(loa
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "line", "said"),
     [
-        ("name: pair\n", "", "pair.yaml:1: name: is missing"),
-        ("name: pair", "name: [pair]", "pair.yaml:1: name: should be a valid string, not ['pair']"),
-        ("name: pair", "name: ../pair", "pair.yaml:1: name: "),
-        ("delay: 20ms", "dealy: 20ms", "pair.yaml:6: links.0.dealy: unknown field: did you mean delay?"),
-        ("name: pair", "name: pair\nnodes: 3", "pair.yaml:2: nodes: unknown field: known are name, "),
-        ("delay: 20ms, ", "", "pair.yaml:6: links.0.delay: is missing"),
-        (
-            "delay: 20ms",
-            "forward: {delay: 20ms}",
-            "pair.yaml:6: links.0.delay: is missing, and backward has none",
-        ),
-        (
-            "delay: 20ms",
-            "backward: {delay: 20ms}",
-            "pair.yaml:6: links.0.delay: is missing, and forward has none",
-        ),
-        ("delay: 20ms", "delay: 20", "pair.yaml:6: links.0.delay: 20 has no unit"),
-        ("delay: 20ms", "delay: 15 seconds-ish", "pair.yaml:6: links.0.delay: '15 seconds-ish' is not"),
-        ("delay: 20ms", "delay: 2h", "pair.yaml:6: links.0.delay: should be less than or equal to 60s"),
-        ("rate: 1gbit", "rate: 1bit", "pair.yaml:6: links.0.rate: should be greater than or equal to 1kbit"),
-        ("rate: 1gbit", "queue: 100", "pair.yaml:6: links.0.queue: 100 has no unit"),
-        ("rate: 1gbit", "loss: 150%", "pair.yaml:6: links.0.loss: 150% is more than 100%"),
-        ("rate: 1gbit", "jitter: 30ms", "pair.yaml:6: links.0.jitter: is more than the delay"),
-        ("rate: 1gbit", "backward: {jitter: 30ms}", "pair.yaml:6: links.0.backward.jitter: is more than"),
+        ("name: pair", "name: [pair]", 1, "name: should be a valid string, not ['pair']"),
+        ("delay: 20ms", "dealy: 20ms", 6, "links.0.dealy: unknown field: did you mean delay?"),
+        ("delay: 20ms, ", "", 6, "links.0.delay: is missing"),
+        ("delay: 20ms", "forward: {delay: 20ms}", 6, "links.0.delay: is missing, and backward has none"),
+        ("rate: 1gbit", "rate: 1bit", 6, "links.0.rate: should be greater than or equal to 1kbit"),
+        ("rate: 1gbit", "jitter: 30ms", 6, "links.0.jitter: is more than the delay"),
+        ("rate: 1gbit", "backward: {jitter: 30ms}", 6, "links.0.backward.jitter: is more than"),
         (
             "rate: 1gbit",
             "loss: 90%, loss_burst: 4packets",
-            "pair.yaml:6: links.0.loss: is more than bursts of 4 allow: at least one packet passes between"
-            " two bursts",
+            6,
+            "links.0.loss: is more than bursts of 4 allow: at least one packet passes between two bursts",
         ),
-        ("rate: 1gbit", "reorder: 1", "pair.yaml:6: links.0.reorder: should be a valid boolean, not 1"),
-        ("[r0, r1]", "[r0, r2]", "pair.yaml:6: links.0.between: there is no region r2: known are r0, r1"),
-        ("[r0, r1]", "[r0, r0]", "pair.yaml:6: links.0.between: joins r0 with itself"),
-        ("[r0, r1]", "r0-r1", "pair.yaml:6: links.0.between: should be two regions, such as [r0, r1]"),
-        ("[r0, r1]", "[r0]", "pair.yaml:6: links.0.between: should be two regions"),
-        (
-            "rate: 1gbit}",
-            "rate: 1gbit}\n  - {between: [r1, r0], delay: 1ms}",
-            "pair.yaml:7: links.1.between: ",
-        ),
-        ("r1: {}", "lan: {}", "pair.yaml:4: regions.lan: is a reserved name"),
-        ("r1: {}", "R_1: {}", "pair.yaml:4: regions.R_1: should be a letter, then letters and digits"),
-        ("name: pair", "name: a b", "pair.yaml:1: name: should be a letter of a-z, then any of"),
-        ("name: pair", f"name: {'a' * 61}", "pair.yaml:1: name: should have at most 60 characters, not 61"),
-        ("r1: {}", "r1:", "pair.yaml:4: regions.r1: should be a mapping of fields, not None"),
-        ("{delay: 2ms, rate: 100mbit}", "1ms", "pair.yaml:3: regions.r0.lan: should be a mapping of fields"),
+        ("[r0, r1]", "[r0, r2]", 6, "links.0.between: there is no region r2: known are r0, r1"),
+        ("[r0, r1]", "[r0, r0]", 6, "links.0.between: joins r0 with itself"),
+        ("[r0, r1]", "r0-r1", 6, "links.0.between: should be two regions, such as [r0, r1]"),
+        ("r1: {}", "r1:", 4, "regions.r1: should be a mapping of fields, not None"),
     ],
 )
-def test_errors_name_file_line_and_field(load, old, new, said):
+def test_errors_name_file_line_and_field(load, old, new, line, said):
     with pytest.raises(InputError) as error:
         load(changed(old, new))
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(f"pair.yaml:{line}: {said}")
     assert "\n" not in str(error.value)
 
 
@@ -232,9 +173,6 @@ def test_the_only_link_or_region_is_blamed_for_its_own_mistake(load):
         load("name: one\nlinks: 5\nregions: {r0: {}}\n")
     with pytest.raises(InputError, match=r"pair\.yaml:2: regions: should have at least 1 item, not 0"):
         load("name: one\nregions: {}\n")
-
-
-def test_a_file_that_is_no_mapping_is_refused(load):
     with pytest.raises(InputError, match=r"pair\.yaml:1: should be a mapping of fields, not \[1\]"):
         load("[1]")
 
@@ -244,14 +182,11 @@ def test_an_unknown_name_lists_the_known_ones():
         load_topology("nowhere")
 
 
-def test_a_name_is_found_from_any_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert load_topology("three-regions") == load_topology(str(FOLDER / "three-regions.yaml"))
-
-
 @pytest.mark.parametrize("name", topology_names())
-def test_a_topology_in_a_run_reads_back_unchanged(name):
+def test_every_topology_here_can_be_used_is_named_as_its_file_and_reads_back_from_a_run(name):
     topology = load_topology(name)
+    assert topology.name == name
+    assert topology.description
     kept = plain(topology)
     assert Topology.model_validate(kept) == topology
     assert plain(Topology.model_validate(kept)) == kept

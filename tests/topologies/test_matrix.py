@@ -28,11 +28,6 @@ def test_both_forms_say_the_same_of_round_trips(tmp_path, text):
     assert {pair: each.rtt_ms for pair, each in matrix.pairs.items()} == {("A", "B"): 101, ("A", "C-d"): 30}
 
 
-def test_a_value_missing_at_one_end_does_not_count_as_zero(tmp_path):
-    measured = the_matrix(tmp_path, LIST).pairs["A", "B"]
-    assert (measured.jitter_ms, measured.loss) == (4, 0.02)
-
-
 def test_a_round_trip_over_the_topology_is_what_was_measured(tmp_path):
     file = tmp_path / "t.yaml"
     file.write_text(topology_text(the_matrix(tmp_path, LIST), "t", "as: measured", "1gbit"))
@@ -61,17 +56,14 @@ def test_the_shipped_matrix_is_whole():
     [
         ("", "has no rows"),
         ("from,A,B\nA,,x\n", "m.csv:2: rtt_ms 'x' is not a number"),
-        ("from,A,B\nA,,-1\n", "rtt_ms -1 should be from 0 to 60000"),
-        ("from,A,B\nA,,nan\n", "should be from 0 to 60000"),
         ("from,A,B\nA,,0\n", "rtt_ms 0 should be more than 0"),
         ("from,A,A\nA,,1\n", "names a region twice"),
         ("from,A b,a-B\na-B,1,\n", "A b and a-B would both be called a-B"),
         ("from,A,B\nA,,1,2,3\n", "has 4 values for 2 regions"),
-        ("from,A,B\n,,1\n", "has a region without a name"),
-        ("from,A\nA,\n", "has 1 regions"),
         ("from,to,rtt_ms\nA,B\n", "should have from, to, rtt_ms"),
         ("from,to,rtt_ms,loss_percent\nA,B,1,100\n", "loss_percent 100 should be from 0 to 99"),
         ('from,"A\nA,1\n', "is not a line of CSV"),
+        ("from,A,B\n,,1\n", "has a region without a name"),
     ],
 )
 def test_invalid_matrices_are_refused_with_a_reason(tmp_path, text, said):

@@ -24,11 +24,6 @@ def test_a_round_trip_has_both_directions_with_their_jitter_and_both_lans():
     assert (trip.us, str(trip)) == (10_000 + 5_000 + 30_000 + 2 * 2_000, "a-b")
 
 
-def test_hosts_of_one_region_are_two_lan_links_apart():
-    assert greatest_direct(network({}, "a")).us == 4_000
-    assert greatest_detour(network({}, "a")) is None
-
-
 def test_a_detour_leads_through_the_nearest_host_that_does_without_the_link():
     links = {
         ("a", "b"): ms(10),

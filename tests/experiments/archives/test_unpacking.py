@@ -6,8 +6,9 @@ import os
 import shutil
 import tarfile
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -19,7 +20,6 @@ from topologies.errors import InputError
 
 NAME = "20260314T020000Z-link-failure-0a1b2c"
 RUN_JSON = f"{NAME}/run.json"
-Change = Callable[[tarfile.TarInfo], None]
 
 
 @pytest.fixture
@@ -39,19 +39,17 @@ def nothing_in(folder: Path) -> bool:
 
 
 def write(
-    archive: Path,
-    *members: tuple[str, bytes],
-    change: Change = lambda _: None,
-    headers: Mapping[str, str] | None = None,
+    archive: Path, *members: tuple[str, bytes], headers: Mapping[str, str] | None = None, **fields: Any
 ) -> None:
-    """Write an archive of these files. change: applied to the last one's header. headers: its pax headers."""
+    """Write an archive of these files. headers: the last one's pax headers. fields: of its own header."""
     files = []
     for name, content in members:
         member = tarfile.TarInfo(name)
         member.size = len(content)
         files.append((member, content))
     member.pax_headers = dict(headers or {})
-    change(member)
+    for name, value in fields.items():
+        setattr(member, name, value)
     stream = io.BytesIO()
     count = {COUNT: str(sum(not member.isdir() for member, _ in files))}
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, pax_headers=count) as tar:
@@ -60,47 +58,22 @@ def write(
     archive.write_bytes(zstandard.compress(stream.getvalue()))
 
 
-def _outside(member: tarfile.TarInfo) -> None:
-    member.name = f"{NAME}/../../outside"
-
-
-def _absolute(member: tarfile.TarInfo) -> None:
-    member.name = "/tmp/outside"
-
-
-def _elsewhere(member: tarfile.TarInfo) -> None:
-    member.name = f"{NAME}d/file"
-
-
-def _link(member: tarfile.TarInfo) -> None:
-    member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
-
-
-def _device(member: tarfile.TarInfo) -> None:
-    member.type = tarfile.CHRTYPE
-
-
-def _long_name(member: tarfile.TarInfo) -> None:
-    member.type = tarfile.GNUTYPE_LONGNAME
-
-
-def _sparse(member: tarfile.TarInfo) -> None:
-    member.type = tarfile.GNUTYPE_SPARSE
-
-
-def _deep(member: tarfile.TarInfo) -> None:
-    member.name = NAME + "/d" * 40
-
-
-def _unprintable(member: tarfile.TarInfo) -> None:
-    member.name = f"{NAME}/\x1b[2Jfile"
-
-
 @pytest.mark.parametrize(
-    "change", [_outside, _absolute, _elsewhere, _link, _device, _long_name, _sparse, _deep, _unprintable]
+    "fields",
+    [
+        {"name": f"{NAME}/../../outside"},
+        {"name": "/tmp/outside"},
+        {"name": f"{NAME}d/file"},
+        {"name": NAME + "/d" * 40},
+        {"name": f"{NAME}/\x1b[2Jfile"},
+        {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"},
+        {"type": tarfile.CHRTYPE},
+        {"type": tarfile.GNUTYPE_LONGNAME},
+        {"type": tarfile.GNUTYPE_SPARSE},
+    ],
 )
-def test_files_that_no_run_has_are_refused(archive: Path, there: Path, change: Change) -> None:
-    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), change=change)
+def test_files_that_no_run_has_are_refused(archive: Path, there: Path, fields: dict[str, Any]) -> None:
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), **fields)
     with pytest.raises(InputError, match=r"go elsewhere|no packed run does|neither a file nor a folder"):
         unpacked(archive, there)
     assert nothing_in(there)
@@ -133,19 +106,23 @@ def test_no_time_in_an_archive_counts(archive: Path, there: Path, mtime: str) ->
     assert min(made_ns) >= archive.stat().st_mtime_ns
 
 
+def refused_in_little_memory(archive: Path, there: Path, said: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=said):
+            unpacked(archive, there)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_header_of_a_gibibyte_is_not_read(archive: Path, there: Path) -> None:
     header = tarfile.TarInfo("header")
     header.type, header.size = tarfile.XHDTYPE, 1 << 30
     plain = header.tobuf() + b"9 comment=" + b"x" * (64 << 20)  # the rest would come
     archive.write_bytes(zstandard.compress(plain))
     del plain
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError, match="has a header of 1048576 KiB"):
-            unpacked(archive, there)
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20
-    finally:
-        tracemalloc.stop()
+    refused_in_little_memory(archive, there, "has a header of 1048576 KiB")
 
 
 def test_a_map_of_a_sparse_file_is_not_read(archive: Path, there: Path) -> None:
@@ -153,19 +130,11 @@ def test_a_map_of_a_sparse_file_is_not_read(archive: Path, there: Path) -> None:
     plan = b"4000000\n" + b"0\n0\n" * 4_000_000
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", plan), headers=sparse)
     del plan
-    tracemalloc.start()
-    try:
-        with pytest.raises(InputError, match="holds a sparse file"):
-            unpacked(archive, there)
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20
-    finally:
-        tracemalloc.stop()
+    refused_in_little_memory(archive, there, "holds a sparse file")
     assert nothing_in(there)
 
 
-@pytest.mark.parametrize(
-    "records", [b"0 path=a\n", b"-3 ", b"9 path=a", b"8 path=\xff\n", b"x\n", b"9" * 5000]
-)
+@pytest.mark.parametrize("records", [b"0 path=a\n", b"9 path=a", b"x\n", b"9" * 5000])
 def test_broken_headers_are_refused(archive: Path, there: Path, records: bytes) -> None:
     header = tarfile.TarInfo("header")
     header.type, header.size = tarfile.XHDTYPE, len(records)
@@ -191,11 +160,8 @@ def test_only_what_is_named_as_runs_are_is_unpacked(archive: Path, there: Path, 
 
 
 def test_folders_count_too(archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def folder(member: tarfile.TarInfo) -> None:
-        member.type = tarfile.DIRTYPE
-
     monkeypatch.setattr(unpacking, "MEMBERS_MAX", 1)
-    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/folder", b""), change=folder)
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/folder", b""), type=tarfile.DIRTYPE)
     with pytest.raises(InputError, match="holds more than 1 files and folders"):
         unpacked(archive, there)
     monkeypatch.setattr(unpacking, "MEMBERS_MAX", 2)

@@ -1,8 +1,7 @@
 """Records of sweeps and nights: files are read, and damaged ones are refused in one line."""
 
-import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,10 @@ from testbed.campaign.sweeps.sweep_outcome import show_sweep
 from testbed.campaign.texts.campaign_text import run_line, runs_text
 from testbed.nightly.hooks import message
 from testbed.nightly.junit import junit_xml
+from tests.changed_json import WRONG, broken
 from topologies.errors import InputError
 
 WRITTEN = Path(__file__).parent / "written"
-ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, 1e9, "", "x", "../x", "\x1b[2J", [], ["x"], {}, {"x": 1})
-"""Values that may replace any value of a damaged or hostile file."""
 
 
 def sweep(folder: Path, content: str) -> CampaignRecord[Any]:
@@ -61,12 +59,7 @@ def test_a_written_sweep_is_read(tmp_path: Path) -> None:
     assert (record.backend, record.links, record.outcome) == ("simulator", "auto", Outcome.INTERRUPTED)
     assert record.digest == before["digest"]
     done, _, crashed, pending = record.runs
-    assert [run.state for run in record.runs] == [
-        RunState.DONE,
-        RunState.DONE,
-        RunState.FAILED,
-        RunState.PENDING,
-    ]
+    assert [run.state for run in record.runs] == ["done", "done", "failed", "pending"]
     assert (done.name, done.run, done.seed) == ("1-rate-100-s-r0", "points/1-rate-100-s-r0", 1)
     assert (done.values, done.verdict) == ({"workload.rate": "100/s"}, "failed")
     assert asdict(done.headline) == before["runs"][0]["headline"]
@@ -95,12 +88,8 @@ def test_written_judgements_are_read(tmp_path: Path) -> None:
 
 def test_a_written_night_is_read(tmp_path: Path) -> None:
     record = night(tmp_path, (WRITTEN / "night.json").read_text())
-    assert (record.night, record.suite, record.spent_s, record.outcome) == (
-        "2026-11-21",
-        "small",
-        5.754,
-        None,
-    )
+    assert (record.night, record.suite, record.spent_s) == ("2026-11-21", "small", 5.754)
+    assert record.outcome is None
     never, long, good, torn, *later = record.runs
     assert (never.name, never.failure, never.allow_failure) == ("never r0", FailureKind.EXPECTATION, True)
     assert (long.state, long.run) == (RunState.SKIPPED, None)
@@ -141,46 +130,18 @@ def test_every_record_is_shown_or_refused_in_one_line(
     read: Callable[[Path, str], CampaignRecord[Any]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    name = f"{read.__name__}.json"
-    content = json.loads((WRITTEN / name).read_text())
-    refused = []
-    for changed in _changed(content):
+    name, refused = f"{read.__name__}.json", []
+
+    def look(content: dict[str, Any]) -> None:
         try:
-            shown(tmp_path, read(tmp_path, json.dumps(changed)))
+            shown(tmp_path, read(tmp_path, json.dumps(content)))
         except InputError as error:
             refused.append(str(error))
-    assert len(refused) > 100
+
+    content = json.loads((WRITTEN / name).read_text())
+    assert broken(content, WRONG, look, skip=("experiment",), every=7) == []
+    assert len(refused) > 50
     for said in refused:
         assert said.startswith(f"{tmp_path / name}: ")
         assert said.isprintable()
     assert "\x1b[2J" not in capsys.readouterr().out
-
-
-def _changed(content: Any) -> Iterator[Any]:
-    """Yield the content with every value replaced by each odd one, and without each field."""
-    for path in _paths(content):
-        for odd in (*ODD, ...):
-            changed = copy.deepcopy(content)
-            place = changed
-            for part in path[:-1]:
-                place = place[part]
-            if odd is not ...:
-                place[path[-1]] = odd
-            elif isinstance(place, dict):
-                del place[path[-1]]
-            yield changed
-
-
-def _paths(content: Any) -> Iterator[tuple[Any, ...]]:
-    items = (
-        content.items()
-        if isinstance(content, dict)
-        else enumerate(content[:3])
-        if isinstance(content, list)
-        else ()
-    )
-    for key, value in items:
-        if key == "experiment" and isinstance(value, dict):
-            continue  # a sweep's experiment is only looked at by its name
-        yield (key,)
-        yield from ((key, *path) for path in _paths(value))

@@ -25,13 +25,6 @@ def night(tmp_path: Path) -> NightDirectory:
     return NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "quick")
 
 
-def test_a_nights_paths_have_their_names(night, tmp_path):
-    assert night.night_json == tmp_path / "runs/nights/2026-11-21-quick/night.json"
-    assert night.runs == tmp_path / "runs"
-    assert night.run_of(replace(RUNS[0], run="abc")).path == tmp_path / "runs/abc"
-    assert night.run_of(RUNS[0]) is None
-
-
 def test_a_nights_record_reads_back(night):
     failed = replace(
         RUNS[1],
@@ -73,10 +66,6 @@ def test_an_interrupted_runs_directory_is_renamed_and_the_run_repeated(night):
     assert (again.state, again.run, again.tries) == (RunState.PENDING, None, 1)
     assert again.torn == (f"{left.name}.torn",)
     assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
-
-
-def test_an_interrupted_run_without_remains_is_repeated(night):
-    assert night.set_aside(replace(RUNS[0], state=RunState.RUNNING, tries=1)).torn == ()
 
 
 def test_the_latest_night_is_that_of_the_suite(night, tmp_path):

@@ -16,10 +16,6 @@ def test_every_combination_is_a_point_and_the_last_path_varies_fastest():
     ]
 
 
-def test_no_sweep_is_one_point():
-    assert points({}) == [{}]
-
-
 def test_combinations_are_bounded():
     with pytest.raises(PydanticCustomError, match="more than 10000 combinations"):
         refuse_unusable({f"parameters.p{n}": list(range(100)) for n in range(3)})
@@ -39,10 +35,6 @@ def test_names_sort_like_the_runs_and_are_fit_for_paths():
     made = runs({"workload.rate": [f"{n}/s" for n in range(1, 13)], "captures": ["none"]}, repeat=11, seed=1)
     assert made[0].name == "01-rate-1-s-captures-none-r00"
     assert len({run.name for run in made}) == len(made) == 132
-
-
-def test_repetitions_alone_are_named_by_their_number():
-    assert [run.name for run in runs({}, repeat=3, seed=1)] == ["1-r0", "1-r1", "1-r2"]
 
 
 def test_values_are_shown_as_after_set():

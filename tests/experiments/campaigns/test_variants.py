@@ -72,7 +72,6 @@ def test_one_variant_is_a_single_run_and_that_is_what_replays_it(several):
             "several.yaml:9: variants.many: with variant=many",
         ),
         (("few: {}", "few: {repeat: 2}"), "belongs to all variants"),
-        (("few: {}", "few: {seed: 2}"), "belongs to all variants"),
     ],
 )
 def test_a_variant_that_does_not_fit_is_named(several, change, said):
@@ -80,11 +79,6 @@ def test_a_variant_that_does_not_fit_is_named(several, change, said):
     with pytest.raises(InputError) as refused:
         read_experiment(str(several))
     assert said in str(refused.value)
-
-
-def test_a_variant_that_there_is_not_is_named_with_the_nearest(several):
-    with pytest.raises(InputError, match=r"there is no variant mayn.*many"):
-        read_experiment(str(several), ["variant=mayn"])
 
 
 def test_several_chosen_variants_are_a_sweep_over_these(several):

@@ -52,14 +52,6 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_a_scratch_folder_exists_for_the_length_of_a_block(tmp_path: Path) -> None:
-    with scratch("mine-", tmp_path) as folder:
-        (folder / "file").write_text("x")
-        assert names(tmp_path) == [folder.name]
-        assert folder.name.startswith("mine-")
-    assert names(tmp_path) == []
-
-
 def in_python(code: str, folder: Path) -> str:
     command = [sys.executable, "-c", code, folder]
     environment = {"PYTHONPATH": str(CHECKOUT)}

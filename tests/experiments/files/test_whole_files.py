@@ -24,14 +24,6 @@ with replacing(Path(sys.argv[1])) as stream:
 """
 
 
-REPLACED_BY_ANOTHER = """
-import sys
-from pathlib import Path
-from experiments.files.whole_files import write_whole
-write_whole(Path(sys.argv[1]), "theirs")
-"""
-
-
 def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
@@ -102,7 +94,7 @@ def test_a_file_system_without_unnamed_files_has_one_that_readers_pass_by(
 def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_path: Path) -> None:
     with replacing(tmp_path / "page", sync=False) as stream:
         stream.write(b"mine")
-        subprocess.run([sys.executable, "-c", REPLACED_BY_ANOTHER, str(tmp_path / "page")], check=True)
+        write_whole(tmp_path / "page", "theirs")
         assert (tmp_path / "page").read_text() == "theirs"
     assert (tmp_path / "page").read_text() == "mine"
 

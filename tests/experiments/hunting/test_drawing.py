@@ -19,16 +19,16 @@ from experiments.hunting.case import (
 from experiments.hunting.placement import ended_servers, thinning_cuts
 from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
-from tests.experiments.hunting.drawings import drawing_of
+from tests.experiments.hunting.drawings import cases_of, drawing_of
 
 NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 1 << 40))
-@settings(max_examples=25)
+@settings(max_examples=12)
 @pytest.mark.slow
-def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
+def test_every_seeds_case_can_run_must_be_survived_and_reads_back(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
     ground = drawing.ground(case.settings)
@@ -37,14 +37,7 @@ def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
     assert not list(problems(experiment, ground.topology))
     quiet_us = experiment.duration_us - nemesis.quiet_us
     assert all(nemesis.start_us <= each.at_us <= each.end_us <= quiet_us for each in case.disturbances)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(seed=st.integers(0, 1 << 40))
-@settings(max_examples=15)
-def test_the_same_seed_means_the_same_case_also_read_back(name, seed):
-    case = drawing_of(name).case(seed)
-    assert drawing_of(name).case(seed) == case
+    assert drawing.case(seed) == case
     assert case_from_json(json.loads(json.dumps(case_to_json(case)))) == case
 
 
@@ -67,7 +60,7 @@ def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
 
 @pytest.mark.slow
 def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
-    cases = [drawing_of("meghdoot-nemesis").case(seed) for seed in range(150)]
+    cases = cases_of("meghdoot-nemesis", 100)
     apart = [
         each.kind
         for case in cases
@@ -92,7 +85,7 @@ def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
 
 @pytest.mark.slow
 def test_disturbances_are_often_put_where_and_when_others_begin_or_end():
-    cases = [drawing_of("nemesis").case(seed).disturbances for seed in range(200)]
+    cases = [case.disturbances for case in cases_of("nemesis")]
     several = [case for case in cases if len(case) > 1]
     assert sum(any(map(beside, *zip(*combinations(case, 2), strict=True))) for case in several) > 0.4 * len(
         several

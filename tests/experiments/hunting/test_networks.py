@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.networks import REGIONS_MAX, network_text, random_network, smaller
-from experiments.hunting.settings import drawn_settings
-from experiments.hunting.written import hunt_base
-from experiments.loader import load_experiment
+from tests.experiments.hunting.drawings import cases_of
 from topologies.loader import load_topology
 from topologies.routes import connected
 
@@ -46,10 +43,7 @@ def test_smaller_networks_lead_to_the_least_one(seed):
 
 @pytest.mark.slow
 def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
-    experiment = load_experiment("nemesis")
-    base = hunt_base(experiment)
-    drawing = CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))
-    drawn = [drawing.case(seed).settings.get("topology") for seed in range(200)]
+    drawn = [case.settings.get("topology") for case in cases_of("nemesis")]
     kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
     assert kinds >= {"ring", "line", "star", "mesh", "tree"}
     assert any(isinstance(each, str) for each in drawn)

@@ -7,12 +7,12 @@ from experiments.hunting.huntable import nemesis_of
 from experiments.hunting.settings import drawn_settings, halved_periods, shortened_long_periods, small_limits
 from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
-from tests.experiments.hunting.drawings import drawing_of
+from tests.experiments.hunting.drawings import cases_of, drawing_of
 
 
 @pytest.mark.slow
 def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
-    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
+    drawn = [case.settings for case in cases_of("meghdoot-nemesis", 100)]
     short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
     assert short
     assert {each.get("parameters.expire") for each in short} == {"7500ms"}
@@ -21,8 +21,8 @@ def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
 
 @pytest.mark.slow
 def test_subscribers_also_subscribe_while_things_are_disturbed():
-    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
-    assert 15 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 45
+    drawn = [case.settings for case in cases_of("meghdoot-nemesis", 100)]
+    assert 25 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 75
     assert any("workload.subscriptions.change" in each for each in drawn)
 
 
@@ -50,7 +50,7 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
     assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
     assert least["parameters.control_limit"] == "1024B"  # less would refuse every HELLO
     assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
-    drawn = [drawing_of("nemesis").case(seed).settings for seed in range(200)]
+    drawn = [case.settings for case in cases_of("nemesis")]
     assert any(least.items() <= each.items() for each in drawn)
 
 

@@ -34,21 +34,11 @@ def test_parts_come_in_the_order_of_their_numbers_not_of_their_digits(folder: Pa
     assert [capture_parts.number(part) for part in capture_parts.parts(folder)] == [999, 1000, 1001]
 
 
-def test_a_folder_that_is_not_there_has_no_parts(tmp_path: Path) -> None:
-    assert capture_parts.parts(tmp_path / "none.pcap.parts") == []
-
-
 def test_joined_parts_are_the_file_that_one_capture_would_have_written(folder: Path) -> None:
     assert capture_parts.join_all(folder.parent) == 1
     assert capture_parts.capture_of(folder).read_bytes() == whole()
     assert not folder.exists()
     assert [path.name for path in folder.parent.iterdir()] == ["r0-client-0-eth0.pcap"]
-
-
-def test_joining_again_changes_nothing(folder: Path) -> None:
-    capture_parts.join_all(folder.parent)
-    assert capture_parts.join_all(folder.parent) == 0
-    assert capture_parts.capture_of(folder).read_bytes() == whole()
 
 
 def test_a_joining_that_was_cut_short_begins_again(folder: Path) -> None:
@@ -70,12 +60,6 @@ def test_a_part_begun_as_the_capture_was_killed_holds_nothing(folder: Path) -> N
     (folder / "1002.pcap").write_bytes(HEADER[:10])
     capture_parts.join_all(folder.parent)
     assert capture_parts.capture_of(folder).read_bytes() == whole()
-
-
-def test_a_record_that_was_cut_off_stays_at_the_end(folder: Path) -> None:
-    (folder / "1002.pcap").write_bytes(HEADER + record(6)[:-1])
-    capture_parts.join_all(folder.parent)
-    assert capture_parts.capture_of(folder).read_bytes() == whole() + record(6)[:-1]
 
 
 def test_a_capture_without_a_single_part_is_an_empty_file(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -15,18 +14,6 @@ from tests.run_json import SMALL
 from topologies.errors import InputError
 
 NOW = datetime(2024, 3, 1, 2, 3, 4, tzinfo=UTC)
-
-
-def test_a_new_run_is_named_by_time_experiment_and_token(tmp_path):
-    run = RunDirectory.create(tmp_path / "runs", "link-failure", NOW, "a1b2c3")
-    assert run.name == "20240301T020304Z-link-failure-a1b2c3"
-    assert {path.name for path in run.path.iterdir()} == {
-        "captures",
-        "logs",
-        "deliveries",
-        "analysis",
-        "figures",
-    }
 
 
 def test_a_run_is_never_made_twice(tmp_path):
@@ -72,17 +59,3 @@ def test_an_invalid_run_is_bad_input(tmp_path):
         RunDirectory.open(tmp_path).read_run()
     with pytest.raises(InputError, match=r"summary\.json: cannot be read: No such file"):
         RunDirectory.open(tmp_path).read_summary()
-
-
-def test_json_that_nests_too_deeply_is_refused_in_one_line(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    run.summary_json.write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"summary\.json: is not JSON"):
-        run.read_summary()
-
-
-def test_runs_of_different_sweeps_have_different_full_names(tmp_path: Path) -> None:
-    single = RunDirectory(tmp_path / "20260101T000000Z-x-abcdef")
-    points = [RunDirectory(tmp_path / sweep / "points" / "1-r0") for sweep in ("one", "other")]
-    assert single.full_name == single.name
-    assert [point.full_name for point in points] == ["one.1-r0", "other.1-r0"]

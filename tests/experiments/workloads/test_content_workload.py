@@ -153,7 +153,6 @@ PRESET = {
     [
         ({"preset": "stocks"}, "preset: should be 'stock-quotes' or 'stock-quotes-uniform', not 'stocks'"),
         ({"attributes": [PRICE]}, "attributes: cannot be together with a preset, which has its own"),
-        ({"events": {"stocks": 0}}, "events.stocks: should be greater than or equal to 1, not 0"),
         ({"events": {"file": "x.csv", "skew": 1.0}}, "events.file: cannot be together with quotes of stocks"),
         ({"events": {"columns": {"open": "Open"}}}, "events.columns: are of a file, and there is none"),
         (
@@ -192,7 +191,6 @@ def wish(ranges, **attribute):
     ("fields", "said"),
     [
         ({"attributes": [{"name": "price"}]}, "attributes.0.max: is missing"),
-        ({"attributes": [PRICE | {"max": True}]}, "attributes.0.max: should be a number, a word or a date"),
         ({"attributes": [PRICE | {"max": "high"}]}, "attributes.0.max: should be a number, not 'high'"),
         (
             {"attributes": [PRICE, VOLUME | {"name": "price"}], "templates": [{"ranges": {"volume": "1%"}}]},
@@ -202,23 +200,10 @@ def wish(ranges, **attribute):
             {"attributes": [PRICE | {"max": "1e3"}]},
             "attributes.0.max: should be a number, not '1e3': write 1000",
         ),
-        (
-            {"attributes": [PRICE | {"min": "-1.0e308"}]},
-            "attributes.0.min: should be a number, not '-1.0e308': write -1.0e+308",
-        ),
-        (
-            {"attributes": [VOLUME | {"max": "100"}]},
-            "attributes.0.max: should be an integer, not '100': write 100",
-        ),
         ({"attributes": [VOLUME | {"max": "1.5"}]}, "attributes.0.max: should be an integer, not '1.5'"),
-        ({"each": "1e3"}, "subscriptions.each: should be a valid integer, not '1e3': write 1000"),
         (
             {"attributes": [PRICE | {"drawn": {"skew": "1.5"}}]},
             "attributes.0.drawn.skew: should be a valid number, not '1.5': write 1.5",
-        ),
-        (
-            {"attributes": [VOLUME | {"max": (1 << 53) + 1}]},
-            "attributes.0.max: is 9007199254740993, but not all integers beyond 9007199254740992 are exact",
         ),
         (
             {"attributes": [VOLUME | {"max": (1 << 53) + 2}]},
@@ -236,38 +221,22 @@ def wish(ranges, **attribute):
             {"attributes": [SYMBOL | {"min": "", "drawn": {"peak": "zzzz"}}]},
             "attributes.0.drawn.peak: 'zzzz' is no word of at most 3 letters",
         ),
-        (
-            {"attributes": [SYMBOL | {"min": "", "max": "b", "drawn": {"peak": "c"}}]},
-            "attributes.0.drawn.peak: 'c' is not from \"\" to b",
-        ),
-        (
-            {"attributes": [SYMBOL | {"min": "", "max": ""}]},
-            'attributes.0.max: should be more than min, ""',
-        ),
         (wish("0%"), "subscriptions.templates.0.ranges.price: is none of its values: write more than 0%,"),
-        (wish(["1%", "0%"]), "subscriptions.templates.0.ranges.price: is none of its values: write more"),
         ({"attributes": [DAY | {"max": "31/Dec/02"}]}, "attributes.0.max: '31/Dec/02' is no date such as"),
-        ({"attributes": [DAY | {"min": "2003-01-01"}]}, "attributes.0.max: should be more than min"),
         ({"attributes": [SYMBOL | {"max": "z" * 12}]}, "attributes.0: has more than 11 letters; values:"),
-        ({"attributes": [SYMBOL | {"max": "BRK.B"}]}, "attributes.0.max: 'BRK.B' is no word of at most 5"),
         ({"attributes": [SIDE | {"values": ["a", "b", "a"]}]}, "attributes.0.values: has 'a' twice"),
-        ({"attributes": [SIDE | {"type": "real"}]}, "attributes.0.values: are for type: string, not real"),
         ({"attributes": [SIDE | {"max": "z"}]}, "attributes.0.values: cannot be together with min and max"),
-        ({"attributes": [PRICE | {"unspecified": 0.1}]}, "attributes.0.unspecified: 0.1 has no unit"),
-        (
-            {"attributes": [PRICE | {"drawn": {"peak": 300}}]},
-            "attributes.0.drawn.peak: '300' is not from 0 to 200",
-        ),
-        ({"attributes": [PRICE | {"drawn": {"distribution": "events"}}]}, "attributes.0.drawn.distribution"),
         (wish("cheap"), "subscriptions.templates.0.ranges.price: should be a share such as 1%, or equal,"),
-        (wish("120%"), "subscriptions.templates.0.ranges.price: 120% is more than 100%"),
         (wish({}), "subscriptions.templates.0.ranges.price: should have a value, or min, max or both"),
-        (wish({"min": 1, "value": 2}), "subscriptions.templates.0.ranges.price: should have a value, or min"),
         (wish({"min": 50, "max": 10}), "subscriptions.templates.0.ranges.price.max: should not be less"),
         (wish({"min": 0, "max": 300}), "subscriptions.templates.0.ranges.price.max: '300' is not from"),
+        ({"attributes": [PRICE | {"max": True}]}, "attributes.0.max: should be a number, a word or a date"),
+        ({"attributes": [SIDE | {"type": "real"}]}, "attributes.0.values: are for type: string, not real"),
+        (
+            {"attributes": [VOLUME | {"max": (1 << 53) + 1}]},
+            "attributes.0.max: is 9007199254740993, but not all integers beyond 9007199254740992 are exact",
+        ),
         (wish({"value": "x"}), "subscriptions.templates.0.ranges.price.value: should be a number, not 'x'"),
-        (wish([]), "subscriptions.templates.0.ranges.price: should have at least 1 item"),
-        (wish(["10%"] * 11), "subscriptions.templates.0.ranges.price: should have at most 10 items"),
     ],
 )  # fmt: skip
 def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields, said):
@@ -287,8 +256,6 @@ def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields
             {"templates": [{"ranges": {"prise": "1%"}}]},
             "ranges.prise: there is no such attribute: did you mean price?",
         ),
-        ({"templates": []}, "templates"),
-        ({"each": 0}, "each"),
     ],
 )
 def test_inconsistent_content_workloads_are_refused(fields, said):

@@ -22,7 +22,6 @@ def test_plain_events_say_nothing_of_collection_or_keys():
     ("collect", "told"),
     [
         ({"last": 100_000_000}, {"predicate": "last", "argument": 100_000_000}),
-        ({"older_than": "1d"}, {"predicate": "older_than", "argument": 86_400_000_000}),
         ({"same_key": 8}, {"predicate": "same_key", "argument": 8}),
         ({"last": 9, "one_of": 100}, {"predicate": "last", "argument": 9, "one_of": 100}),
         (
@@ -41,23 +40,13 @@ def test_keys_are_passed_completely():
     assert read(keys=keys).as_plan()["keys"] == told
 
 
-def test_a_workload_reads_back_from_its_own_json():
-    workload = read(collect={"older_than": "36h"}, keys={"count": 5})
-    written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
-    assert StreamWorkload.model_validate(written) == workload
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"collect": {}}, "one of: last, older_than, same_key"),
         ({"collect": {"last": 5, "same_key": 4}}, "one of: last, older_than, same_key"),
         ({"collect": {"last": 5, "every": "1s", "one_of": 4}}, "together with every"),
-        ({"collect": {"last": 5, "one_of": 1}}, "greater than or equal to 2"),
-        ({"collect": {"last": 0}}, "greater than or equal to 1"),
         ({"collect": {"same_key": 11}}, "longer than an event of 10 B"),
         ({"keys": {"distribution": "zeta", "skew": 1.0}}, "more than 1 for zeta"),
-        ({"keys": {"distribution": "pareto"}}, "'zipf', 'zeta' or 'uniform'"),
     ],
 )
 def test_impossible_workloads_are_refused(fields, said):

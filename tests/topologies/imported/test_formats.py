@@ -53,11 +53,6 @@ def test_the_same_network_of_each_format_with_places_is_the_same_topology(tmp_pa
     assert [first.rate_bits_per_s, second.rate_bits_per_s] == [25 * 10**8 if speeds else RATE, RATE]
 
 
-def test_the_path_factor_scales_delays(tmp_path):
-    straight, _ = topology_of(tmp_path, "alps.json", TOPOHUB, path_factor=1)
-    assert straight.links[0].delay_us == pytest.approx(95.2 * 5, rel=0.01)
-
-
 def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
     _, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML)
     assert left_out == (
@@ -66,11 +61,6 @@ def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
         "1 node without a place: None",
         "1 island: Oslo",
     )
-
-
-def test_parallel_links_have_names(tmp_path):
-    topology, _ = topology_of(tmp_path, "alps.gml", ZOO_GML)
-    assert [link.name for link in topology.links] == ["Bern-Zurich", "Zurich-Milano", "Zurich-Milano-2"]
 
 
 def test_a_link_against_another_of_a_directed_graph_belongs_to_it(tmp_path):
@@ -134,42 +124,32 @@ def test_capacities_without_a_unit_are_no_rates(tmp_path):
     ("name", "content", "said"),
     [
         ("a.txt", "", "should end in .json"),
-        ("a.json", "{", "not valid JSON"),
         ("a.json", "[]", "should be"),
         ("a.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "node 1: is there twice"),
-        ("a.json", '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}', "there is no node 2"),
         ("a.json", '{"nodes": [], "edges": []}', "has no links"),
-        (
-            "a.json",
-            '{"nodes": [{"id": 0}], "edges": [{"source": 0, "target": 0}]}',
-            "has no links, other than planned ones and self-loops",
-        ),
+        ("a.json", '{"nodes": [{"id": 0}], "edges": [{"source": 0, "target": 0}]}', "has no links, other"),
         ("a.json", TOPOHUB.replace('"id": 2', '"id": [2]'), "nodes.2.id"),
-        ("a.gml", "", "has no graph"),
         ("a.gml", "graph [ node [", "the file ends too early"),
         ("a.gml", 'graph [\nnode [ id 0 label "x ]', "a.gml:2: not valid GML: a quotation"),
         ("a.gml", "graph [\n]\n]", "a.gml:3: not valid GML: ']' is not expected here"),
-        ("a.gml", "graph [\n7 7 ]", "a.gml:2: not valid GML: '7' is not a key"),
         ("a.gml", "graph " + "[ a " * 30, "nested too deeply"),
         ("a.gml", ZOO_GML.replace("46.95", "946.95"), "node 0: 7.45, 946.95 are no longitude and latitude"),
-        ("a.gml", ZOO_GML.replace("46.95", "north"), "node 0: latitude should be a number, not north"),
-        ("a.gml", ZOO_GML.replace("id 4", "size 4"), "node 4: has no id"),
         ("a.gml", SHADOW.replace('"10 ms"', "10"), "should have a unit, such as 10 ms, not '10'"),
         ("a.gml", SHADOW.replace('"10 ms"', '"1e99 ms"'), "edge 1: latency cannot be '1e99 ms'"),
-        ("a.gml", SHADOW.replace('"10 ms"', '"2 min"'), "latency should have a unit"),
         ("a.gml", SHADOW.replace('"10 ms"', '"70 s"'), "links.0.forward.delay"),
         ("a.gml", SHADOW.replace("0.01", "1.5"), "edge 1: packet_loss should be from 0 to 1, not 1.5"),
         ("a.gml", b"graph [ \xff ]", "is not UTF-8 text"),
         ("a.graphml", "<graphml>", "a.graphml:1: not valid XML"),
-        ("a.graphml", "<graphml/>", "has no graph"),
         ("a.graphml", '<!DOCTYPE a [<!ENTITY b "c">]><graphml/>', "has a document type definition"),
         ("a.xml", "<html/>", "is neither GraphML"),
-        ("a.xml", '<?xml version="1.0" encoding="x"?><network/>', "not valid XML"),
-        ("a.xml", "<network/>", "has no nodes"),
         ("a.xml", SNDLIB.replace("<x>7.45</x>", ""), "node Bern: its coordinates are no longitude"),
-        ("a.clab.yml", "name: a", "topology: is missing"),
         ("a.clab.yml", CONTAINERLAB.replace('"zuerich:eth1"', '"x:eth1"'), "edge 0: there is no node x"),
         ("a.clab.yml", CONTAINERLAB.replace(', "zuerich:eth1"', ""), "should be two endpoints, such as"),
+        ("a.gml", ZOO_GML.replace("id 4", "size 4"), "node 4: has no id"),
+        ("a.gml", ZOO_GML.replace("46.95", "north"), "node 0: latitude should be a number, not north"),
+        ("a.graphml", "<graphml/>", "has no graph"),
+        ("a.xml", "<network/>", "has no nodes"),
+        ("a.xml", '<?xml version="1.0" encoding="x"?><network/>', "not valid XML"),
     ],
 )  # fmt: skip
 def test_invalid_files_are_refused_in_one_line(tmp_path, name, content, said):

@@ -47,8 +47,6 @@ def test_a_network_of_topohub_is_imported_by_its_name(tmp_path, capsys):
         ("topohub:zoo/Himalaya", "zoo has zoo/Alps and 1 others"),
         ("topohub:zo/Alps", "known are sndlib, zoo"),
         ("topohub:zoo/../zoo/Alps", "has no such network"),
-        ("topohub:", "has no such network"),
-        ("topohub:sndlib/drawn", "its positions are the pixels of a drawing"),
     ],
 )
 def test_what_topohub_does_not_have_is_refused_in_one_line(capsys, source, said):
@@ -82,7 +80,6 @@ def test_the_command_prints_what_it_leaves_out(tmp_path, capsys):
     [
         (["--delay", "5"], "--delay: '5' is not a duration"),
         (["--rate", "fast"], "--rate: 'fast' is not a rate"),
-        (["--path-factor", "0.5"], "path-factor"),
         (["--name", "Alps!"], "name"),
         (["-o", "/nowhere/alps.yaml"], "its directory does not exist"),
     ],
