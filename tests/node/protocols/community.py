@@ -1,22 +1,71 @@
-"""Nodes of four regions in a flat network, with all that they put on record, for overlays' tests."""
+"""Nodes of four regions in a flat network, with all that they record, for tests of systems on an overlay."""
 
 from collections import defaultdict
 from dataclasses import replace
+from ipaddress import IPv4Address
 from random import Random
 
 from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.specification import Member, NodeSpec
+from node.sim.flat_network import FlatNetwork
 
 REGIONS = 4
 WAN_US = (1_000, 17_000, 37_000, 23_000)
 
 
-class Community:
-    """A community that a subclass fills with `specs`, `members`, `addresses` and `names`."""
+def region(address):
+    return (address >> 16) & 255
 
-    def __init__(self, network):
+
+class Community:
+    """One publisher of each region, and `count` nodes of the subscribing role, which follow what is drawn."""
+
+    system, role = "", ""
+    gap_us = 0
+    """Time between the starts of two nodes."""
+
+    def __init__(
+        self,
+        count,
+        seed,
+        *,
+        parameters,
+        workload,
+        streams,
+        network=FlatNetwork,
+        gap_us=0,
+        settle_us=10_000_000,
+    ):
+        self.rng, self.settle_us = Random(seed), settle_us
         self.records, self.measures, self.logs = defaultdict(list), defaultdict(list), []
         self.starts = defaultdict(int)
         self.network = network(self.delay_us, self.told)
+        names = [f"r{region}/publisher-0" for region in range(REGIONS)]
+        names += [f"r{n % REGIONS}/{self.role}-{n // REGIONS}" for n in range(count)]
+        self.members = {
+            name: Member(name, name, name[:2], name[3:].split("-")[0], 0, f"10.{name[1]}.0.{at + 1}")
+            for at, name in enumerate(names)
+        }
+        self.addresses = {name: int(IPv4Address(each.address)) for name, each in self.members.items()}
+        self.names = {address: name for name, address in self.addresses.items()}
+        self.specs = {
+            name: NodeSpec(
+                name, name, each.region, each.role, 0, seed, self.system, (), each.address, parameters,
+                workload, streams, subscriptions=self.drawn() if each.role == self.role else (),
+            )
+            for name, each in self.members.items()
+        }  # fmt: skip
+        for name in self.specs:
+            self.start(name)
+            if gap_us:
+                self.run(gap_us)
+        self.run(3_000_000)
+        self.tell(m.Go(self.now_us))
+
+    def drawn(self):
+        """Draw the subscriptions of a node."""
+        raise NotImplementedError
 
     def machine(self, spec, name):
         """Return the state machine of a node."""
@@ -27,8 +76,7 @@ class Community:
         return self.network.clock.now_us
 
     def delay_us(self, a, b):
-        here, there = (a >> 16) & 255, (b >> 16) & 255
-        return WAN_US[(here - there) % REGIONS]
+        return WAN_US[(region(a) - region(b)) % REGIONS]
 
     def start(self, name):
         there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
@@ -40,8 +88,25 @@ class Community:
     def kill(self, name):
         self.network.kill(self.addresses[name])
 
+    def restart(self, name, after_us=1_000):
+        """Start a node again, and let it take part."""
+        self.start(name)
+        self.run(after_us)
+        self.network.give(self.addresses[name], m.Go(self.now_us))
+
+    def finish_one(self, name):
+        """Let a node stop by itself."""
+        self.network.give(self.addresses[name], m.Finish())
+
     def node(self, name):
         return self.network.nodes[self.addresses[name]].machine
+
+    def nodes(self):
+        return {self.names[address]: flat.machine for address, flat in self.network.nodes.items()}
+
+    def subscribers(self):
+        """Return the names of all nodes that subscribe."""
+        return [name for name in self.specs if self.role in name]
 
     def told(self, address, time_us, effect):
         if isinstance(effect, m.Record):
@@ -51,6 +116,19 @@ class Community:
         elif isinstance(effect, m.Log):
             self.logs.append((time_us, self.names[address], effect))
 
+    def recorded(self, name, kind):
+        """Return (time, record) of a node's records of a kind."""
+        return [(time_us, each) for time_us, each in self.records[name] if each.kind == kind]
+
+    def stayed(self):
+        """Return the subscribers that were never killed."""
+        there = self.nodes()
+        return [name for name in self.subscribers() if self.starts[name] == 1 and name in there]
+
+    def events(self):
+        """Return the kinds of log entries so far."""
+        return {log.event for _, _, log in self.logs}
+
     def run(self, us):
         self.network.run(self.now_us + us)
 
@@ -58,16 +136,27 @@ class Community:
         for address in list(self.network.nodes):
             self.network.give(address, given)
 
-    def tell_one(self, name):
-        """Let a node that was started later take part."""
-        self.network.give(self.addresses[name], m.Go(self.now_us))
-
     def cut(self, *pairs):
-        """Regions that do not reach each other from now on."""
+        """Let these pairs of regions not reach each other from now on."""
         apart = {frozenset(pair) for pair in pairs}
-        self.network.reaches = lambda a, b: frozenset(((a >> 16) & 255, (b >> 16) & 255)) not in apart
+        self.network.reaches = lambda a, b: frozenset((region(a), region(b))) not in apart
 
-    def finish(self, settle_us):
+    def isolate(self, one):
+        self.cut(*((one, other) for other in range(REGIONS) if other != one))
+
+    def divide(self):
+        """Cut the network in two halves."""
+        self.cut((0, 2), (0, 3), (1, 2), (1, 3))
+
+    def finish(self, settle_us=None):
         """Publish no more, and let everything come."""
         self.tell(m.StopDrivers())
-        self.run(settle_us)
+        self.run(settle_us or self.settle_us)
+
+
+def numbers(records):
+    """Return the sequence numbers of all events in records, in order."""
+    return [record.first_seq + n for _, record in records for n in range(record.count)]
+
+
+DELIVERED, PUBLISHED = RecordKind.DELIVERED, RecordKind.PUBLISHED

@@ -58,9 +58,8 @@ class Peers:
         self._notified = notified
         self._asked, self._came, self._quiet_us = 0, 0, quiet_us
 
-    def join(self) -> Address:
-        """Make a new peer join through a random one."""
-        contacts = (self.anyone(),) if self.nodes else ()
+    def create(self, contacts: Sequence[Address]) -> tuple[Address, MeghdootNode]:
+        """Return a new peer, which is not yet in the network, and its address."""
         self._came += 1
         address = self._came
         name, given = f"peer-{address}", {"parameters": self._parameters, "workload": self._workload}
@@ -68,6 +67,11 @@ class Peers:
         node = MeghdootNode(spec, self._rng)
         if not self._notified:
             node.post.unsent = frozenset({Notify})
+        return address, node
+
+    def join(self) -> Address:
+        """Make a new peer join through a random one."""
+        address, node = self.create((self.anyone(),) if self.nodes else ())
         self.network.start(address, node)
         self.settle()
         self.nodes[address] = node

@@ -2,7 +2,9 @@
 
 from random import Random
 
+from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
+from tests.node.protocols import happenings
 from tests.node.protocols.can.overlays import Overlay, wrong
 
 REPAIR_US = CanParameters().repair_us
@@ -26,16 +28,15 @@ WHAT = {
 }
 
 
-class History:
+class History(happenings.History):
     """The history of one overlay. gone: nodes that have left and may be absent, and since when."""
 
     def __init__(self, seed, dimensions=(2, 2, 3, 4, 6, 8, 14), counts=(1, 2, 3, 6, 12, 24)):
-        self.rng = Random(seed)
+        super().__init__(Random(seed), WHAT, PAUSES_US)
         self.count = self.rng.choice(counts)
         self.copies = self.rng.choice([0.0, 0.0, 0.2, 0.6])
         self.cuts = self.rng.choice([0.0, 0.5])
         self.gone = {}
-        self.told = []
         gap_us = self.rng.choice([0, 50_000, 300_000])
         self.overlay = Overlay(self.count, self.rng.choice(dimensions), seed, gap_us)
         for node in self.overlay.nodes:
@@ -45,18 +46,10 @@ class History:
     def network(self):
         return self.overlay.network
 
-    # --- What happens
+    def region(self, address):
+        return address % 4
 
-    def happen(self, count=6):
-        """Several things, some before what was before is repaired; then nothing more."""
-        for _ in range(count):
-            [what] = self.rng.choices(list(WHAT), WHAT.values())
-            self.told.append((self.network.clock.now_us, what))
-            getattr(self, what.replace(" ", "_"))()
-            self.run(self.rng.choice(PAUSES_US))
-            if self.rng.random() < 0.5:
-                self.heal()
-        self.heal()
+    # --- What happens
 
     def settle(self, rounds=40):
         """Let everything be repaired; whether that is so in the end."""
@@ -113,9 +106,6 @@ class History:
                         self.network.kill(address)
             if not us:
                 return
-
-    def heal(self):
-        self.network.reaches = lambda a, b: True
 
     # --- One thing each
 
@@ -177,7 +167,7 @@ class History:
     def let_leave(self, addresses):
         for address in addresses:
             self.gone[address] = self.network.clock.now_us + LEAVE_US
-            self.network.call(address, lambda node, now: node.act(now, lambda can: can.leave()))
+            self.overlay.act(address, Can.leave)
 
     def leave(self):
         self.let_leave(self.some(1 / 6))
@@ -186,19 +176,5 @@ class History:
         there = self.staying()
         self.let_leave(self.rng.sample(there, max(0, len(there) - self.rng.randint(1, 3))))
 
-    def cut(self):
-        self.network.reaches = lambda a, b: {a % 4, b % 4} != {2, 3}
-
-    def one_way(self):
-        self.network.reaches = lambda a, b: (a % 4, b % 4) != (2, 3)
-
-    def partition(self):
-        self.network.reaches = lambda a, b: a % 4 // 2 == b % 4 // 2
-
     def three_sides(self):
         self.network.reaches = lambda a, b: a % 3 == b % 3
-
-    def pause(self):
-        """One node, which hears and says nothing, and goes on."""
-        away = self.rng.choice(sorted(self.network.nodes))
-        self.network.reaches = lambda a, b: away not in {a, b}

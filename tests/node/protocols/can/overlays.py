@@ -6,18 +6,13 @@ from typing import Annotated
 
 import numpy as np
 
-from node.core import machine as m
 from node.core.message_layout import Field, TailField
-from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.can.messages import Coordinate, coordinates_of, point_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.zone_table import ZoneTable
 from node.protocols.reachability.nodes import NodeHandle, id_of
-from node.sim.flat_network import FlatNetwork
-
-PLANE_US = 60_000
-CONTACTS = 4
+from tests.node.protocols.planes import PlaneNode, PlaneOverlay
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,43 +23,26 @@ class Letter:
     point: Annotated[tuple[Coordinate, ...], TailField("rows", "where to", Coordinate)]
 
 
-class Node:
-    """A node whose application writes down what is delivered, and which zones came and went."""
-
-    frame_limit_bytes = 1 << 20
+class Node(PlaneNode):
+    """A node with settings of its application. life: number of earlier processes at the address."""
 
     def __init__(self, address, life, dimensions, contacts, parameters, delivered):
+        super().__init__(contacts, delivered)
         own = NodeHandle(id_of(f"node {address} {life}"), address)
-        self.effects = []
-        self.contacts = contacts
-        self.delivered = delivered
         self.splits = None
-        self.shares = False
-        self.is_direct = False
+        self.shares = self.is_direct = False
         rng = Random(address + 1000 * life)
-        self.can = Can(own, dimensions, parameters, rng, emit=self.emit, application=self)
+        self.layer = self.can = Can(
+            own,
+            dimensions,
+            parameters,
+            rng,
+            emit=self.emit,
+            application=self,
+        )
 
-    def emit(self, effect):
-        self.effects.append(effect)
-
-    def handle(self, given, now_us):
-        self.effects = []
-        match given:
-            case ReceivedFrom():
-                self.can.take(given.address, given.messages, now_us)
-            case m.Started():
-                self.can.start(self.contacts, now_us, is_direct=self.is_direct)
-            case m.TimerFired():
-                assert self.can.timer(given.timer, now_us)
-            case Unreachable():
-                self.can.unreachable(given, now_us)
-        return self.effects
-
-    def act(self, now_us, do):
-        self.effects = []
-        self.can.reach.now_us = now_us
-        do(self.can)
-        return self.effects
+    def start(self, given, now_us):
+        self.can.start(self.contacts, now_us, is_direct=self.is_direct)
 
     # --- Upcalls
 
@@ -74,17 +52,8 @@ class Node:
     def deliver(self, message, point):
         self.delivered.append((message.number, self.can.own.address))
 
-    def receive(self, sender, message):
-        raise AssertionError("nothing is sent")
-
     def split(self, zone, joining):
         return self.splits(zone) if self.splits else None
-
-    def gave(self, zone, to):
-        pass
-
-    def gained(self, zone, giver):
-        pass
 
     def sends_on(self, join):
         return False
@@ -92,54 +61,41 @@ class Node:
     def is_shared(self, message):
         return self.shares
 
+    def gave(self, zone, to):
+        pass
+
+    def gained(self, zone, giver):
+        pass
+
     def zones_changed(self):
         pass
 
-    def failed(self, node):
-        pass
 
-
-class Overlay:
-    """Nodes on a plane; addresses from 1 on: 0 is no address."""
+class Overlay(PlaneOverlay):
+    first = 1  # 0 is no address
 
     def __init__(self, count, dimensions=2, seed=0, gap_us=200_000, parameters=None):
-        self.rng = Random(seed)
-        self.dimensions = dimensions
-        self.parameters = parameters or CanParameters()
-        self.delivered = []
-        self.where = {}
-        self.lives = {}
-        self.network = FlatNetwork(self.delay_us)
-        for address in range(1, count + 1):
-            self.join(address)
-            self.run(gap_us)
-        self.run(4_000_000)
+        self.dimensions, self.lives = dimensions, {}
+        super().__init__(count, seed, gap_us=gap_us, parameters=parameters or CanParameters())
 
-    def delay_us(self, a, b):
-        (x, y), (u, v) = self.where[a], self.where[b]
-        return 1_000 + int(PLANE_US * ((x - u) ** 2 + (y - v) ** 2) ** 0.5)
-
-    def join(self, address):
-        self.where[address] = self.rng.random(), self.rng.random()
-        there = sorted(self.network.nodes)
-        contacts = self.rng.sample(there, min(CONTACTS, len(there)))
+    def node(self, address, contacts):
         life = self.lives[address] = self.lives.get(address, -1) + 1
-        node = Node(address, life, self.dimensions, contacts, self.parameters, self.delivered)
-        self.network.start(address, node)
+        return Node(address, life, self.dimensions, contacts, self.parameters, self.delivered)
+
+    def join_at(self, address, contact):
+        """Let a node ask a node for part of its own zone."""
+        node = self.join(address)
+        node.contacts, node.is_direct = [contact], True
         return node
 
-    def run(self, us):
-        self.network.run(self.network.clock.now_us + us)
-
-    @property
-    def nodes(self):
-        return [each.machine for each in self.network.nodes.values()]
+    def any_point(self):
+        return tuple(self.rng.random() for _ in range(self.dimensions))
 
     def route(self, count, among=None):
-        """Route letters from some nodes to any points; those, and what was delivered, as (number, where)."""
+        """Route letters from some nodes to any points; return these and deliveries, as (number, where)."""
         self.delivered.clear()
         among = among or self.nodes
-        points = [tuple(self.rng.random() for _ in range(self.dimensions)) for _ in range(count)]
+        points = [self.any_point() for _ in range(count)]
         for number, point in enumerate(points):
             self.send(self.rng.choice(among), number, point)
         self.run(2_000_000)
@@ -148,9 +104,7 @@ class Overlay:
     def send(self, node, number, point):
         """Route a letter from a node."""
         letter = Letter(number, coordinates_of(point))
-        self.network.call(
-            node.can.own.address, lambda node, now: node.act(now, lambda can: can.route(letter))
-        )
+        self.act(node.can.own.address, lambda can: can.route(letter))
 
 
 def table_of(nodes):

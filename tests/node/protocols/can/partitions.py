@@ -5,15 +5,18 @@ from random import Random
 from node.protocols.can.zones import Point, Zone, whole_space
 
 
-def partition(count: int, dimensions: int, rng: Random) -> list[Zone]:
-    """Return this many zones, made by splits of random zones, half of them in the middle."""
+def partition(count: int, dimensions: int, rng: Random, steps: int = 1 << 20) -> list[Zone]:
+    """Return this many zones from random splits at multiples of 1 / steps, half of them in the middle."""
     zones = [whole_space(dimensions)]
     while len(zones) < count:
         zone = zones.pop(rng.randrange(len(zones)))
         dimension = rng.randrange(dimensions)
-        low, high = zone.low[dimension], zone.high[dimension]
-        share = 0.5 if rng.random() < 0.5 else rng.uniform(0.1, 0.9)
-        zones += zone.split(dimension, low + share * (high - low))
+        first, last = int(zone.low[dimension] * steps) + 1, int(zone.high[dimension] * steps) - 1
+        if first > last:
+            zones.append(zone)
+            continue
+        at = (first + last) // 2 if rng.random() < 0.5 else rng.randint(first, last)
+        zones += zone.split(dimension, at / steps)
     return zones
 
 

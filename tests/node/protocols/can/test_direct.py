@@ -6,7 +6,7 @@ import pytest
 
 from node.protocols.can.direct import assign_zones, halved_zones
 from node.protocols.can.parameters import CanParameters
-from tests.node.protocols.can.overlays import Node, Overlay
+from tests.node.protocols.can.overlays import Overlay
 from tests.node.protocols.can.partitions import partition
 from tests.node.protocols.can.test_overlay import assert_settled
 
@@ -17,14 +17,14 @@ def made(zones, parameters=None):
     nodes = []
     for address in range(1, len(zones) + 1):
         overlay.where[address] = overlay.rng.random(), overlay.rng.random()
-        node = Node(address, 0, overlay.dimensions, [], overlay.parameters, overlay.delivered)
+        node = overlay.node(address, [])
         overlay.network.add(address, node)
         nodes.append(node.can)
     assign_zones(nodes, zones)
     return overlay
 
 
-@pytest.mark.parametrize(("count", "dimensions"), [(1, 2), (7, 1), (200, 2), (100, 14)])
+@pytest.mark.parametrize(("count", "dimensions"), [(1, 2), (7, 1), (80, 2), (50, 14)])
 def test_an_overlay_that_is_made_at_once_is_settled(count, dimensions):
     assert_settled(made(halved_zones(count, dimensions)))
     assert_settled(made(partition(count, dimensions, Random(count))))

@@ -14,7 +14,7 @@ OTHERS = (0, 1)
 @pytest.mark.parametrize("seed", [*LOST_TOUCH, *STALE_COPIES, *NOWHERE_TO_JOIN, *OTHERS])
 def test_whatever_happens_in_the_end_the_space_is_divided(seed):
     history = History(seed)
-    history.happen()
+    history.happen(6)
     assert history.settle(), history.told
     owners = [node for node in history.overlay.nodes if node.can.zones]
     assert_settled(history.overlay, owners, 50)

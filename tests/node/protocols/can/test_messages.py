@@ -39,34 +39,21 @@ def with_point(at):
     return [Join(1, 2, 3, point), Find(1, 0, point), Route(0, 0, Join(1, 2, 3, point))]
 
 
-@pytest.mark.parametrize(
-    "message", with_sides((0.0, 1.0), (0.25, 0.5)) + with_point(1.0), ids=lambda each: type(each).__name__
-)
-def test_zones_and_points_of_the_space_are_read(message):
-    assert again(message) == message
+def test_zones_and_points_of_the_space_and_more_zones_than_a_byte_counts_are_read():
+    many = Claim(1, 2, 3, 1_000, 0, (ZoneSide(0.0, 1.0),))
+    for message in (*with_sides((0.0, 1.0), (0.25, 0.5)), *with_point(1.0), many):
+        assert again(message) == message
 
 
-@pytest.mark.parametrize("side", NO_SIDES, ids=str)
-def test_invalid_zones_are_refused(side):
-    for message in with_sides((0.0, 1.0), side):
-        with pytest.raises(RemoteProtocolError, match="with a zone from"):
+REFUSED = [
+    *(("with a zone from", with_sides((0.0, 1.0), side)) for side in NO_SIDES),
+    *(("with a coordinate", with_point(at)) for at in NO_POINTS),
+    *(("bytes of edges", [Handed(0, bytes(n)), RecoverAt(1, 2, 0, 0, bytes(n))]) for n in (1, 8, 24)),
+]
+
+
+@pytest.mark.parametrize(("reason", "messages"), REFUSED)
+def test_invalid_zones_and_points_are_refused(reason, messages):
+    for message in messages:
+        with pytest.raises(RemoteProtocolError, match=reason):
             again(message)
-
-
-@pytest.mark.parametrize("at", NO_POINTS, ids=str)
-def test_invalid_points_are_refused(at):
-    for message in with_point(at):
-        with pytest.raises(RemoteProtocolError, match="with a coordinate"):
-            again(message)
-
-
-@pytest.mark.parametrize("size", [1, 8, 24])
-def test_edges_come_in_pairs(size):
-    for message in (Handed(0, bytes(size)), RecoverAt(1, 2, 0, 0, bytes(size))):
-        with pytest.raises(RemoteProtocolError, match="bytes of edges"):
-            again(message)
-
-
-def test_a_node_may_have_more_zones_than_a_byte_counts():
-    claim = Claim(1, 2, 3, 1_000, 0, (ZoneSide(0.0, 1.0),))
-    assert again(claim) == claim

@@ -3,6 +3,7 @@
 import pytest
 
 from node.protocols.can.messages import Join, coordinates_of
+from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
 from tests.node.protocols.can.overlays import Overlay, unowned, wrong
 from tests.node.protocols.can.test_overlay import assert_settled
@@ -17,8 +18,7 @@ def with_replicas(count=2, seed=1, dimensions=2):
     owner.splits = lambda zone: "copy"
     replicas = []
     for address in range(17, 17 + count):
-        replicas.append(overlay.join(address))
-        replicas[-1].contacts, replicas[-1].is_direct = [owner.can.own.address], True
+        replicas.append(overlay.join_at(address, owner.can.own.address))
         overlay.run(4_000_000)
     return overlay, owner, replicas
 
@@ -71,8 +71,7 @@ def test_a_replica_learns_of_splits_and_of_neighbours_that_failed():
     overlay, owner, (first, second) = with_replicas()
     owner.splits = None
     (before,) = owner.can.zones
-    joining = overlay.join(30)
-    joining.contacts, joining.is_direct = [owner.can.own.address], True
+    overlay.join_at(30, owner.can.own.address)
     overlay.run(3_000_000)
     assert owner.can.zones != (before,)
     gone = next(iter(owner.can.claims.others))
@@ -87,7 +86,7 @@ def test_a_leaving_node_gives_its_zones_to_a_replica():
     overlay, owner, (first, second) = with_replicas()
     (zone,) = owner.can.zones
     address = owner.can.own.address
-    overlay.network.call(address, lambda node, now: node.act(now, lambda can: can.leave()))
+    overlay.act(address, Can.leave)
     overlay.run(3_000_000)
     assert owner.can.has_left
     overlay.network.kill(address)
@@ -106,7 +105,7 @@ def test_a_node_that_was_given_a_zone_meanwhile_is_no_replica():
     known = joining.can.own.id, joining.can.own.address
     late = Join(*known, joining.can.claims.own.sequence, coordinates_of((0.5, 0.5)))
     owner.can.claims.others.pop(30, None)  # its neighbour has newer information
-    overlay.network.call(owner.can.own.address, lambda node, now_us: node.act(now_us, admits(late)))
+    overlay.act(owner.can.own.address, lambda can: can.admit(late))
     assert [each.address for each in owner.can.claims.own.replicas] == [17, 30]
     overlay.run(150_000)
     assert [each.address for each in owner.can.claims.own.replicas] == [17]
@@ -117,46 +116,28 @@ def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
     """Return to it a zone that it had given away and that no node took."""
     overlay, owner, (replica,) = with_replicas(count=1)
     zone, _ = owner.can.zones[0].split(0, owner.can.zones[0].middle[0])
-    address = replica.can.own.address
-    overlay.network.call(address, lambda node, now_us: node.act(now_us, gains(zone)))
+    overlay.act(replica.can.own.address, lambda can: can.territory.gain({zone: 1}, None))
     assert replica.can.zones == (zone,)
     assert replica.can.claims.original is None
     replica.can.claims.check()
 
 
-def gains(zone):
-    """Return an action that gains a zone from no other node."""
-    return lambda can: can.territory.gain({zone: 1}, None)
-
-
-def admits(join):
-    """Return an action that admits a join."""
-    return lambda can: can.admit(join)
-
-
 def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
     overlay, owner, (replica,) = with_replicas(count=1)
     owner.sends_on = lambda join: pytest.fail("the owner sends it on")
-    joining = overlay.join(30)
-    joining.contacts, joining.is_direct = [replica.can.own.address], True
+    joining = overlay.join_at(30, replica.can.own.address)
     overlay.run(4_000_000)
     assert joining.can.claims.original == owner.can.own.address
 
 
-def successor(node):
-    """Who would get what a node has."""
-    return node.can._takeover.successors()[0].address
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_two_that_leave_at_once_do_not_give_their_zones_to_each_other_for_ever(seed):
-    overlay = Overlay(16, 2, seed)
-    heirs = {node: overlay.network.nodes[successor(node)].machine for node in overlay.nodes}
+def test_two_that_leave_at_once_do_not_give_their_zones_to_each_other_for_ever():
+    overlay = Overlay(16)
+    nodes = {node.can.own: node for node in overlay.nodes}
+    heirs = {node: nodes[node.can._takeover.successors()[0]] for node in overlay.nodes}
     one, other = next((node, heir) for node, heir in heirs.items() if heirs[heir] is node)
     for _ in range(2):  # as where both look after it at the same moments
         for node in (one, other):
-            address = node.can.own.address
-            overlay.network.call(address, lambda node, now_us: node.act(now_us, lambda can: can.leave()))
+            overlay.act(node.can.own.address, Can.leave)
         overlay.run(200_000)
     assert one.can.has_left
     assert other.can.has_left

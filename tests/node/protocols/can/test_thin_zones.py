@@ -17,9 +17,7 @@ def joined_by(count, zone):
     node = overlay.nodes[0]
     node.can.claims.have({zone: 0})
     for address in range(2, 2 + count):
-        overlay.join(address)
-        overlay.network.nodes[address].machine.contacts = [1]
-        overlay.network.nodes[address].machine.is_direct = True
+        overlay.join_at(address, 1)
         overlay.run(2_000_000)
     return overlay
 

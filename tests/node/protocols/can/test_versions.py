@@ -23,8 +23,7 @@ def test_a_node_that_is_given_a_part_of_what_it_has_still_has_it_once(version):
     node = overlay.nodes[0]
     (zone,) = node.can.zones
     part, _ = zone.split(1, 0.5)
-    gained = {part: version}
-    overlay.network.call(1, lambda node, now: node.act(now, lambda can: can.territory.gain(gained, None)))
+    overlay.act(1, lambda can: can.territory.gain({part: version}, None))
     overlay.run(2_000_000)
     assert sum(each.volume for each in node.can.zones) == zone.volume
     assert wrong(overlay.nodes) == (0, 0, [])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.can.zone_table import ZoneTable
-from node.protocols.can.zones import Point, Zone, whole_space
+from node.protocols.can.zones import Point, Zone
 from tests.node.protocols.can.partitions import partition, points
 
 BITS = 8
@@ -120,29 +120,12 @@ def test_boxes_are_adjacent_where_a_cell_of_one_lies_beside_a_cell_of_the_other(
     assert first.adjacent(second) == is_beside == second.adjacent(first)
 
 
-@given(boxes(3), st.integers(0, 2), st.floats(0.01, 0.99))
-def test_a_split_is_undone_by_merging(zone: Zone, dimension: int, share: float) -> None:
-    at = zone.low[dimension] + share * (zone.high[dimension] - zone.low[dimension])
-    below, above = zone.split(dimension, at)
-    assert below.merged(above) == zone == above.merged(below)
-    assert below.adjacent(above)
-
-
 @given(boxes(3), st.tuples(*[st.floats(0, 1)] * 3))
 def test_the_distance_to_a_box_is_that_of_its_nearest_point(zone: Zone, point: Point) -> None:
     assert np.isclose(zone.distance(point), dist(zone.nearest(point), point) ** 2)
     sides = [np.linspace(low, high, 5) for low, high in zip(zone.low, zone.high, strict=True)]
     others = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 3)
     assert (np.sum((others - point) ** 2, axis=1) >= zone.distance(point) - 1e-12).all()
-
-
-def test_the_top_of_the_space_is_part_of_it_and_nothing_is_beyond() -> None:
-    below, above = whole_space(2).split(0, 0.5)
-    assert above.contains((1.0, 1.0))
-    assert not below.contains((0.5, 0.5))
-    assert above.contains((0.5, 0.5))
-    left, right = below.split(0, 0.25)[0], above.split(0, 0.75)[1]
-    assert not left.adjacent(right), "the space does not wrap"
 
 
 def table_of(zones: list[Zone]) -> ZoneTable[int]:

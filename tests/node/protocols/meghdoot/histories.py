@@ -2,8 +2,9 @@
 
 from random import Random
 
-from node.core import machine as m
-from tests.node.protocols.meghdoot.societies import REGIONS, Society
+from tests.node.protocols import happenings
+from tests.node.protocols.community import region
+from tests.node.protocols.meghdoot.societies import Society
 
 PAUSES_US = (20_000, 500_000, 2_000_000, 5_000_000, 10_000_000)
 WHAT = {
@@ -20,11 +21,11 @@ WHAT = {
 }
 
 
-class History:
-    """The history of one society. gone: nodes that were told to leave, and until when that may take."""
+class History(happenings.History):
+    """The history of one society. gone: nodes that were told to leave; down: those that were killed."""
 
     def __init__(self, seed, **given):
-        self.rng = rng = Random(seed)
+        super().__init__((rng := Random(seed)), WHAT, PAUSES_US)
         asked = {
             "attributes": rng.choice([1, 1, 2, 2, 3, 7]),
             "subscribers": rng.choice([4, 8, 14]),
@@ -37,33 +38,27 @@ class History:
         }
         self.asked = asked | given
         self.society = Society(seed=seed, **self.asked)
-        self.down, self.gone, self.told = [], {}, []
+        self.network = self.society.network
+        self.down, self.gone = [], set()
+
+    def region(self, address):
+        return region(address)
 
     def happen(self, count=5):
-        """Several things, some before what was before is repaired; then nothing more."""
         self.run(3_000_000)
-        for _ in range(count):
-            [what] = self.rng.choices(list(WHAT), WHAT.values())
-            self.told.append((self.society.now_us, what))
-            getattr(self, what.replace(" ", "_"))()
-            self.run(self.rng.choice(PAUSES_US))
-            if self.rng.random() < 0.5:
-                self.heal()
-            if self.rng.random() < 0.5:
-                self.come_back()
-        self.heal()
-        self.come_back()
+        super().happen(count)
+        self.start_again()
         self.run(10_000_000)
-        self.society.finish(100_000_000)
+        self.society.finish(60_000_000)
 
     def run(self, us):
         until_us = self.society.now_us + us
         while self.society.now_us < until_us:
             self.society.run(min(100_000, until_us - self.society.now_us))
-            for name in list(self.gone):
+            for name in sorted(self.gone):
                 there = self.society.network.nodes.get(self.society.addresses[name])
                 if there is None or there.is_finished:
-                    del self.gone[name]
+                    self.gone.remove(name)
                     if there is not None:
                         self.kill(name)
 
@@ -83,6 +78,10 @@ class History:
         self.down.append(name)
 
     def come_back(self):
+        if self.rng.random() < 0.5:
+            self.start_again()
+
+    def start_again(self):
         for name in self.down:
             self.society.restart(name)
         self.down.clear()
@@ -99,38 +98,15 @@ class History:
         for name in self.some(1 / 6):
             self.kill(name)
             self.run(self.rng.choice([0, 100_000, 3_000_000]))
-        self.come_back()
+        self.start_again()
 
     def many_restart(self):
         """At once, so that they come to the same peers, which are split or copied."""
         for name in self.some(1 / 3):
             self.kill(name)
-        self.come_back()
+        self.start_again()
 
     def leave(self):
         for name in self.some(1 / 6):
-            self.gone[name] = True
-            self.society.network.give(self.society.addresses[name], m.Finish())
-
-    def heal(self):
-        self.society.network.reaches = lambda a, b: True
-
-    def regions(self, may):
-        self.society.network.reaches = lambda a, b: may((a >> 16) & 255, (b >> 16) & 255)
-
-    def cut(self):
-        self.regions(lambda a, b: {a, b} != {2, 3})
-
-    def one_way(self):
-        self.regions(lambda a, b: (a, b) != (2, 3))
-
-    def partition(self):
-        self.regions(lambda a, b: a // 2 == b // 2)
-
-    def three_sides(self):
-        self.regions(lambda a, b: min(a, REGIONS - 2) == min(b, REGIONS - 2))
-
-    def pause(self):
-        name = self.rng.choice(sorted(self.society.nodes()))
-        away = self.society.addresses[name]
-        self.society.network.reaches = lambda a, b: away not in {a, b}
+            self.gone.add(name)
+            self.society.finish_one(name)

@@ -4,25 +4,14 @@ from random import Random
 
 import numpy as np
 
-from node.protocols.can.zones import whole_space
 from node.protocols.meghdoot.region import NextZones, affected
 from node.protocols.meghdoot.space import GRID
+from tests.node.protocols.can.partitions import partition
 
 
 def any_partition(dimensions, count, rng):
-    """Return this many zones from random splits, in any dimension, in the middle or anywhere."""
-    zones = [whole_space(dimensions)]
-    while len(zones) < count:
-        zone = zones.pop(rng.randrange(len(zones)))
-        dimension = rng.randrange(dimensions)
-        low, high = zone.low[dimension], zone.high[dimension]
-        first, last = int(low * GRID) + 1, int(high * GRID) - 1
-        if first > last:
-            zones.append(zone)
-            continue
-        at = (first + last) // 2 if rng.random() < 0.5 else rng.randrange(first, last + 1)
-        zones += zone.split(dimension, at / GRID)
-    return zones
+    """Return this many zones from random splits, with edges on the grid."""
+    return partition(count, dimensions, rng, GRID)
 
 
 def some_coordinate(zones, rng):

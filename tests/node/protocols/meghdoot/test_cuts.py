@@ -3,48 +3,41 @@
 import pytest
 
 from node.core.deliveries import RecordKind
-from tests.node.protocols.meghdoot.societies import Society
+from tests.node.protocols.meghdoot.societies import Society, assert_whole
+
+pytestmark = pytest.mark.slow
 
 
-def latencies_us(society, since_us):
-    """Return the sorted latencies of events published since a time."""
-    published = society.published()
-    return sorted(
-        time_us - published[record.stream, record.first_seq][0]
-        for records in society.records.values()
-        for time_us, record in records
-        if record.kind == RecordKind.DELIVERED and published[record.stream, record.first_seq][0] >= since_us
-    )
+def took_us(society, since_us):
+    """Return the sorted latencies of events published since a time, once nothing is lost."""
+    assert_whole(society, 150)
+    published_us = {event: time_us for event, (time_us, _) in society.published().items()}
+    came = [each for name in list(society.records) for each in society.recorded(name, RecordKind.DELIVERED)]
+    came_us = [(us, published_us[record.stream, record.first_seq]) for us, record in came]
+    return sorted(us - sent_us for us, sent_us in came_us if sent_us >= since_us)
 
 
-@pytest.mark.slow
 def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone():
     """Neighbours have ways round the cut by then; each zone needs its own to far subscribers."""
     society = Society(28, seed=1, rate_per_s=0.1)
     society.run(1_000_000)
     society.cut((2, 3))
-    society.run(45_000_000)
+    society.run(35_000_000)
     society.finish(10_000_000)
-    took_us = latencies_us(society, 0)
-    assert len(took_us) > 200
-    assert any(each > 500_000 for each in took_us)  # searched for
-    assert took_us[-1] < society.node("r0/publisher-0").parameters.retransmit_us
-    assert society.judged()[:3] == (0, 0, 0)
-    assert society.silent()
+    took = took_us(society, 0)
+    assert any(each > 500_000 for each in took)  # searched for
+    assert took[-1] < society.node("r0/publisher-0").parameters.retransmit_us
 
 
-@pytest.mark.slow
 def test_messages_in_flight_at_a_cut_do_not_wait_for_their_publisher():
     """Zones pass it on once more, before heartbeats are missed; publishers would send it again after 3 s."""
-    society = Society(28, attributes=1, seed=3, rate_per_s=5)
-    society.run(3_000_000)
+    society = Society(24, attributes=1, seed=3, rate_per_s=5)
+    society.run(2_000_000)
     society.cut((2, 3))
     cut_us = society.now_us
-    society.run(5_000_000)
-    society.finish(10_000_000)
-    took_us = latencies_us(society, cut_us)
-    assert len(took_us) > 1_000
-    assert any(each > 500_000 for each in took_us)
-    assert took_us[-1] < 2_000_000
-    assert society.judged()[:3] == (0, 0, 0)
-    assert society.silent()
+    society.run(4_000_000)
+    society.finish(6_000_000)
+    took = took_us(society, cut_us)
+    assert len(took) > 500
+    assert any(each > 500_000 for each in took)
+    assert took[-1] < 2_000_000

@@ -1,7 +1,6 @@
 """A few lines let programs subscribe to ranges and publish values, in virtual time and over TCP."""
 
 import asyncio
-import os
 import re
 from pathlib import Path
 from random import Random
@@ -16,10 +15,9 @@ from node.protocols.can.messages import Route
 from node.protocols.meghdoot.messages import CODEC, Event, Publish
 from node.protocols.meghdoot.peer import MeghdootPeer
 from node.protocols.reachability.messages import Relay
-from node.sim.flat_network import FlatNetwork
 from node.tcp.peer import serve
+from tests.node.protocols.peers import HOSTS, VirtualPeers
 
-HOSTS = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}."
 README = Path(meghdoot.__file__).with_name("README.md")
 QUOTES = (
     ContentAttribute("symbol", "string", of_word("a", 5), of_word("zzzzz", 5), length=5),
@@ -28,27 +26,9 @@ QUOTES = (
 )
 
 
-class Peers:
-    """Peers in virtual time, which all know the first one."""
-
+class Peers(VirtualPeers):
     def __init__(self, count=8):
-        self.network = FlatNetwork(lambda a, b: 10_000)
-        self.all = []
-        for number in range(count):
-            contacts = ["10.0.0.1"] if number else []
-            peer = MeghdootPeer(
-                f"peer {number}",
-                f"10.0.0.{number + 1}",
-                contacts,
-                attributes=QUOTES,
-                rng=Random(number),
-            )
-            self.network.start(peer.node.address, peer)
-            self.all.append(peer)
-            self.run(1)
-
-    def run(self, seconds):
-        self.network.run(self.network.clock.now_us + round(seconds * 1e6))
+        super().__init__(MeghdootPeer, count, 1, attributes=QUOTES)
 
 
 def test_events_come_to_whom_they_match_once_for_each_subscription():
@@ -92,48 +72,32 @@ def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("action", "values", "said"),
     [
-        ({"prize": 1}, "unknown attribute 'prize'; known ones: symbol, price, volume"),
-        ({"price": (20, 10)}, "price: the range ends before it begins"),
-        ({"price": 501}, "price: '501' is not from 0 to 500"),
-        ({"volume": 1.5}, "volume: '1.5' is no integer"),
-        ({"price": None}, "price: None is no number"),
-        ({"price": True}, "price: True is no number"),
-        ({"volume": [1, 2]}, "volume: [1, 2] is no integer"),
-        ({"price": (1, 2, 3)}, "price: a range is (first, last), not (1, 2, 3)"),
+        ("subscribe", {"prize": 1}, "unknown attribute 'prize'; known ones: symbol, price, volume"),
+        ("subscribe", {"price": (20, 10)}, "price: the range ends before it begins"),
+        ("subscribe", {"price": 501}, "price: '501' is not from 0 to 500"),
+        ("subscribe", {"volume": 1.5}, "volume: '1.5' is no integer"),
+        ("subscribe", {"price": True}, "price: True is no number"),
+        ("subscribe", {"price": (1, 2, 3)}, "price: a range is (first, last), not (1, 2, 3)"),
+        ("publish", {"symbol": None}, "symbol: None is no word"),
+        ("publish", {"price": (1, 2)}, "price: (1, 2) is no number"),
+        ("publish", {"price": float("nan")}, "price: 'nan' is not from 0 to 500"),
+        ("create", {"delivry": "best-effort"}, "unknown parameter 'delivry'; known ones: "),
+        ("create", {"attributes": (*QUOTES, QUOTES[1])}, "duplicate attribute 'price'"),
     ],
 )
-def test_impossible_subscriptions_are_refused_with_a_reason(wanted, said):
+def test_what_makes_no_sense_is_refused_with_a_reason(action, values, said):
     peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
+    call = {
+        "create": lambda: MeghdootPeer(
+            "bob", "10.0.0.2", **{"attributes": QUOTES, "rng": Random(1)} | values
+        ),
+        "subscribe": lambda: peer.subscribe(print, **values),
+        "publish": lambda: peer.publish(values),
+    }[action]
     with pytest.raises(ValueError, match=re.escape(said)):
-        peer.subscribe(print, **wanted)
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"symbol": None}, "symbol: None is no word"),
-        ({"price": (1, 2)}, "price: (1, 2) is no number"),
-        ({"price": float("nan")}, "price: 'nan' is not from 0 to 500"),
-    ],
-)
-def test_invalid_values_cannot_be_published(values, said):
-    peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
-    with pytest.raises(ValueError, match=re.escape(said)):
-        peer.publish(values)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"delivry": "best-effort"}, "unknown parameter 'delivry'; known ones: "),
-        ({"attributes": (*QUOTES, QUOTES[1])}, "duplicate attribute 'price'"),
-    ],
-)
-def test_a_peer_is_not_made_of_what_makes_no_sense(given, said):
-    with pytest.raises(ValueError, match=said):
-        MeghdootPeer("alice", "10.0.0.1", **{"attributes": QUOTES, "rng": Random(1)} | given)
+        call()
 
 
 def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():

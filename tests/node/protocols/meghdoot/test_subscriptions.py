@@ -62,27 +62,6 @@ def test_the_latest_version_counts_and_all_matches_are_found(seed):
         assert {tuple(point) for point in store.points().T.tolist()} == points
 
 
-def test_an_event_without_a_value_matches_who_wants_all_values():
-    store = SubscriptionStore(SPACE)
-    everything = ((0.0, 100.0), (1.0, 1000.0))
-    for number, ranges in enumerate((everything, ((0.0, 99.0), everything[1]), (everything[0], (5.0, 5.0)))):
-        store.put(SubscriptionUpdate(1, number, 1, True, 0, ranges))
-    found = store.matching(covering([0.0, 5.0], [100.0, 5.0]))
-    assert sorted(each.number for each in found) == [0, 2]
-
-
-def test_words_put_together_in_any_order_come_to_the_same():
-    rng = Random(2)
-    words = {each.version << 8 | each.number: each for each in (any_subscription(rng, 2) for _ in range(60))}
-    one, other = SubscriptionStore(SPACE), SubscriptionStore(SPACE)
-    words = list({(each.key, each.version): each for each in words.values()}.values())
-    for each in words:
-        one.put(each)
-    for each in reversed(words):
-        other.put(each)
-    assert sorted(one, key=lambda each: each.key) == sorted(other, key=lambda each: each.key)
-
-
 def test_subscriptions_that_are_not_renewed_are_forgotten():
     store, word = SubscriptionStore(SPACE), any_subscription(Random(1))
     store.put(replace(word, is_on=True, refreshed_us=10))

@@ -12,21 +12,20 @@ from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.proximity import Plane, Routers
-from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
+from tests.node.protocols.pastry.overlays import Overlay, root_of, wrong_leaf_sets
 from topologies.generated.router_arrays import RouterArrays
 from topologies.generated.transit_stub import TransitStub
 
-COUNT = 300
+COUNT = 200
 QUIET = PastryParameters(heartbeat_us=0)
 
 
 class Near(Overlay):
     """Nodes join through the nearest one that is there, as the papers assume."""
 
-    def join(self, address):
-        self.where[address] = self.rng.random(), self.rng.random()
+    def node(self, address, contacts):
         there = sorted(self.network.nodes, key=lambda other: self.delay_us(other, address))
-        self.network.start(address, Node(address, there[:1], self.parameters, self.delivered))
+        return super().node(address, there[:1])
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pytest
+
 from node.core import machine as m
 from node.protocols.reachability.hops import HopAcknowledgements
 from node.protocols.reachability.lateness import HALF_US, LATE_MAX, Lateness
@@ -17,13 +19,14 @@ class Message:
     hops: int = 0
 
 
-def test_what_was_seen_is_forgotten_by_halves_and_bounded():
+def test_lateness_is_forgotten_by_halves_bounded_and_told_since_a_time():
     late = Lateness(TIMEOUT_US)
     late.note(800_000, 0)
     late.note(100_000, 0)
     assert (late.at(0), late.at(HALF_US), late.at(3 * HALF_US)) == (800_000, 400_000, 100_000)
+    assert (late.since(0, HALF_US), late.since(1, HALF_US)) == (400_000, 0)
     late.note(10**12, HALF_US)
-    assert late.at(HALF_US) == LATE_MAX * TIMEOUT_US
+    assert late.at(HALF_US) == late.since(1, HALF_US) == LATE_MAX * TIMEOUT_US
     assert late.at(60 * HALF_US) == 0
 
 
@@ -32,65 +35,50 @@ def never(address):
     return False
 
 
-def due_us(effects):
-    return [effect.at_us for effect in effects if isinstance(effect, m.SetTimer)][-1]
-
-
-def test_a_late_timer_blames_no_peer():
+@pytest.fixture
+def hops():
+    """Return acknowledgements of hops, with the effects in `effects`."""
     effects = []
-    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
+    made = HopAcknowledgements(TIMEOUT_US, effects.append)
+    made.effects = effects
+    return made
+
+
+def due_us(hops):
+    return [effect.at_us for effect in hops.effects if isinstance(effect, m.SetTimer)][-1]
+
+
+def test_a_late_timer_blames_no_peer(hops):
     number = hops.hand(NEAR, Message(), 1_000).number
     assert hops.late(number, 1_000 + 4 * TIMEOUT_US, never) is None
-    assert due_us(effects) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
-    assert hops.late(number, due_us(effects), never).node == NEAR
+    assert due_us(hops) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
+    assert hops.late(number, due_us(hops), never).node == NEAR
 
 
-def test_who_answers_after_the_timeout_is_given_more_time_from_then_on():
-    effects = []
-    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
+@pytest.mark.parametrize(("answers", "late_us"), [(NEAR, TIMEOUT_US), (FAR, 0)])
+def test_a_node_that_answers_after_the_timeout_is_given_more_time_from_then_on(hops, answers, late_us):
     message = hops.hand(NEAR, Message(), 0)
     again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     assert again.number == message.number
-    hops.routed(NEAR.address, message.number, 2 * TIMEOUT_US)
-    assert hops.lateness.at(2 * TIMEOUT_US) == TIMEOUT_US
+    hops.routed(answers.address, message.number, 2 * TIMEOUT_US)
+    assert hops.lateness.at(2 * TIMEOUT_US) == late_us
     hops.hand(NEAR, Message(), 2 * TIMEOUT_US)
-    assert due_us(effects) == 4 * TIMEOUT_US
+    assert due_us(hops) == 3 * TIMEOUT_US + late_us
 
 
-def test_another_one_that_answers_says_nothing_of_who_is_late():
-    effects = []
-    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
-    message = hops.hand(NEAR, Message(), 0)
-    hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
-    hops.routed(FAR.address, message.number, 2 * TIMEOUT_US)
-    assert hops.lateness.at(2 * TIMEOUT_US) == 0
-
-
-def test_what_is_handed_on_again_and_again_waits_twice_as_long_each_time():
-    effects = []
-    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
+def test_a_message_that_is_handed_on_again_and_again_waits_twice_as_long_each_time(hops):
     now_us, waited = 0, []
     message = hops.hand(NEAR, Message(), now_us)
     for _ in range(7):
-        waited.append(due_us(effects) - now_us)
-        now_us = due_us(effects)
+        waited.append(due_us(hops) - now_us)
+        now_us = due_us(hops)
         message = hops.hand(NEAR, hops.late(message.number, now_us, never).route, now_us)
     assert waited == [TIMEOUT_US << times for times in (0, 1, 2, 3, 4, 4, 4)]
 
 
-def test_what_was_late_before_says_nothing_of_what_began_since():
-    late = Lateness(TIMEOUT_US)
-    late.note(800_000, 10)
-    assert (late.since(10, 20), late.since(11, 20)) == (late.at(20), 0)
-    late.note(800_000, 30)
-    assert late.since(11, 30) == 800_000
-
-
-def test_what_goes_to_a_node_that_gets_a_long_message_is_waited_for():
-    effects = []
-    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
+def test_a_message_to_a_node_that_gets_a_long_message_is_waited_for(hops):
     number = hops.hand(NEAR, Message(), 0).number
     assert hops.late(number, TIMEOUT_US, lambda address: address == NEAR.address) is None
-    assert due_us(effects) == 2 * TIMEOUT_US
+    assert due_us(hops) == 2 * TIMEOUT_US
     assert hops.lateness.at(TIMEOUT_US) == 0
-    assert hops.late(number, due_us(effects), never).node == NEAR
+    assert hops.late(number, due_us(hops), never).node == NEAR

@@ -37,29 +37,24 @@ def sent_by(groups, us):
 
 @pytest.mark.slow
 def test_nothing_is_kept_replicated_or_sent_again():
-    reliable, plain = Groups(), Groups(delivery="best-effort")
-    assert KEEPING & sent_by(reliable, 5_000_000).keys()
+    reliable, plain = Groups(members=8), Groups(delivery="best-effort")
+    assert KEEPING & sent_by(reliable, 2_000_000).keys()
     assert not KEEPING & sent_by(plain, 5_000_000).keys()
     plain.finish()
     lost, repeated, disordered, delivered = plain.judged()
     assert (lost, repeated, disordered) == (0, 0, 0)  # where nothing fails
     assert delivered >= 1_000
-    assert not any(
-        state.kept
-        for flat in plain.network.nodes.values()
-        for topic in flat.machine.trees.topics.values()
-        for state in topic.streams.values()
-    )
-    assert not any(each.machine.publisher.is_silent is False for each in plain.network.nodes.values())
+    assert not any(state.kept for *_, topic in plain.topics() for state in topic.streams.values())
+    assert all(node.publisher.is_silent for node in plain.nodes().values())
 
 
 def test_what_is_under_way_is_lost_when_a_link_fails_and_only_that():
     groups = Groups(delivery="best-effort")
-    groups.run(3_000_000)
+    groups.run(1_000_000)
     groups.cut((2, 3))
-    groups.run(8_000_000)
+    groups.run(6_000_000)
     groups.cut()
-    groups.run(5_000_000)
+    groups.run(2_000_000)
     groups.finish()
     lost, repeated, _, delivered = groups.judged()
     assert lost > 0
@@ -67,15 +62,11 @@ def test_what_is_under_way_is_lost_when_a_link_fails_and_only_that():
     assert delivered > lost
 
 
-@pytest.mark.parametrize("promised", [BEST_EFFORT, EXACTLY_ONCE], ids=lambda contract: contract.delivery)
-def test_a_runs_contract_is_what_its_parameters_can_keep(tmp_path, promised):
+def test_a_runs_contract_is_what_its_parameters_can_keep_and_no_more_may_be_asked(tmp_path):
     path = tmp_path / "small.yaml"
-    path.write_text(EXPERIMENT.format(delivery=promised.delivery, contract="{}"))
-    assert load_experiment(str(path)).declared().contract == promised
-
-
-def test_under_best_effort_missing_events_are_not_requested(tmp_path):
-    path = tmp_path / "small.yaml"
+    for promised in (BEST_EFFORT, EXACTLY_ONCE):
+        path.write_text(EXPERIMENT.format(delivery=promised.delivery, contract="{}"))
+        assert load_experiment(str(path)).declared().contract == promised
     path.write_text(EXPERIMENT.format(delivery="best-effort", contract="{delivery: exactly-once}"))
     with pytest.raises(InputError, match="more than the system promises"):
         load_experiment(str(path))

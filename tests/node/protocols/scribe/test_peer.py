@@ -1,7 +1,7 @@
 """The papers' interface: a few lines let nodes create, join and multicast, in virtual time and over TCP."""
 
 import asyncio
-import os
+import contextlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,45 +20,15 @@ from node.protocols.reachability.nodes import id_of
 from node.protocols.scribe.access import topic_at, topic_of
 from node.protocols.scribe.messages import CODEC, Publish, Replicate, Right, codec
 from node.protocols.scribe.peer import ScribePeer
-from node.sim.flat_network import FlatNetwork
 from node.tcp.peer import serve
+from tests.node.protocols.peers import HOSTS, VirtualPeers
 
-HOSTS = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}."
-"""Addresses of this machine that no other process uses for this, which may run the same tests."""
 README = Path(scribe.__file__).with_name("README.md")
 
 
-class Peers:
-    """Peers in virtual time, which all know the first one; all delays are 10 ms."""
-
+class Peers(VirtualPeers):
     def __init__(self, count=12, **parameters):
-        self.network = FlatNetwork(lambda a, b: 10_000)
-        self.all = []
-        self.parameters = parameters
-        for number in range(count):
-            contacts = ["10.0.0.1"] if number else []
-            name = f"peer {number}"
-            peer = ScribePeer(name, f"10.0.0.{number + 1}", contacts, rng=Random(name), **parameters)
-            self.network.start(peer.node.address, peer)
-            self.all.append(peer)
-            self.run(0.2)
-        self.run(3)
-
-    def restart(self, peer):
-        """Replace a process by a new one without its state, and return the new one."""
-        self.network.kill(peer.node.address)
-        number = self.all.index(peer)
-        contacts = ["10.0.0.1"] if number else ["10.0.0.2"]
-        address = f"10.0.0.{number + 1}"
-        rng = Random(f"again {number}")
-        new = ScribePeer(f"peer {number}", address, contacts, rng=rng, **self.parameters)
-        self.network.start(new.node.address, new)
-        self.all[number] = new
-        self.run(5)
-        return new
-
-    def run(self, seconds):
-        self.network.run(self.network.clock.now_us + round(seconds * 1e6))
+        super().__init__(ScribePeer, count, **parameters)
 
     def root(self, topic):
         node = closest(topic, (peer.node for peer in self.all))
@@ -68,143 +38,137 @@ class Peers:
         return [peer for peer in self.all if peer is not self.root(topic)]
 
 
-def test_members_are_given_what_is_published_in_each_publishers_order():
+TOPIC = topic_of("news", "peer 0")
+
+
+def ignore(message):
+    """Take no note of a message."""
+
+
+def test_members_are_given_what_is_published_in_each_publishers_order_until_they_leave():
     peers = Peers()
-    topic = topic_of("news", "peer 0")
     got = {peer: [] for peer in peers.all}
     for peer in peers.all:
-        peer.join("", topic, got[peer].append)
+        peer.join("", TOPIC, got[peer].append)
     peers.run(2)
     for number in range(20):
         for peer in peers.all[:3]:
-            peer.multicast("", topic, b"%d of %d" % (number, peer.node.address))
+            peer.multicast("", TOPIC, b"%d of %d" % (number, peer.node.address))
         peers.run(0.05)
     peers.run(3)
     for messages in got.values():
         assert len(messages) == 60
         for peer in peers.all[:3]:
             ours = [each for each in messages if each.content.endswith(b"of %d" % peer.node.address)]
-            assert [each.content for each in ours] == [
-                b"%d of %d" % (n, peer.node.address) for n in range(20)
+            assert [(each.content, each.seq) for each in ours] == [
+                (b"%d of %d" % (n, peer.node.address), n + 1) for n in range(20)
             ]
-            assert [each.seq for each in ours] == list(range(1, 21))
             assert len({each.publisher for each in ours}) == 1
-
-
-def test_who_leaves_is_given_nothing_more():
-    peers = Peers()
-    topic, got = topic_of("news", ""), []
-    peers.all[3].join("", topic, got.append)
-    peers.run(1)
-    peers.all[0].multicast("", topic, b"first")
+    peers.all[3].leave("", TOPIC)
+    peers.all[0].multicast("", TOPIC, b"more")
     peers.run(2)
-    peers.all[3].leave("", topic)
-    peers.all[0].multicast("", topic, b"second")
-    peers.run(2)
-    assert [each.content for each in got] == [b"first"]
+    assert [len(got[peer]) for peer in peers.all[2:5]] == [61, 60, 61]
 
 
 def test_only_who_was_granted_it_subscribes_and_publishes():
     """Draft of 2001, 3 and 3.2."""
     peers = Peers()
-    topic = topic_of("news", "peer 0")
-    creator, friend, stranger, publisher, thief = peers.not_root(topic)[:5]
+    creator, friend, stranger, publisher, thief = peers.not_root(TOPIC)[:5]
     told, got = [], {peer: [] for peer in (friend, stranger, creator)}
     creator.handlers.created = lambda key: told.append(("created", key))
-    creator.create("mine", topic, subscribers=["friend"], publishers=["press"])
+    creator.create("mine", TOPIC, subscribers=["friend"], publishers=["press"])
     peers.run(1)
-    assert told == [("created", topic)]
+    assert told == [("created", TOPIC)]
     for peer in (stranger, publisher, thief):
         peer.handlers.denied = lambda key, right, peer=peer: told.append((peer, key, right))
-    friend.join("friend", topic, got[friend].append)
-    stranger.join("guess", topic, got[stranger].append)
-    creator.join("mine", topic, got[creator].append)
+    friend.join("friend", TOPIC, got[friend].append)
+    stranger.join("guess", TOPIC, got[stranger].append)
+    creator.join("mine", TOPIC, got[creator].append)
     peers.run(2)
-    publisher.multicast("press", topic, b"true")
-    stranger.multicast("guess", topic, b"false")
-    thief.create("other", topic)
+    publisher.multicast("press", TOPIC, b"true")
+    stranger.multicast("guess", TOPIC, b"false")
+    thief.create("other", TOPIC)
     peers.run(3)
     assert [each.content for each in got[friend]] == [b"true"] == [each.content for each in got[creator]]
     assert got[stranger] == []
     assert set(told[1:]) == {
-        (stranger, topic, Right.SUBSCRIBE),
-        (stranger, topic, Right.PUBLISH),
-        (thief, topic, Right.CREATE),
+        (stranger, TOPIC, Right.SUBSCRIBE),
+        (stranger, TOPIC, Right.PUBLISH),
+        (thief, TOPIC, Right.CREATE),
     }
 
 
 def test_a_root_and_forwarders_are_let_in_by_the_same_rules():
     peers = Peers()
-    topic = topic_of("news", "peer 0")
-    root, denied = peers.root(topic), []
+    root, denied = peers.root(TOPIC), []
     for peer in peers.all:
         peer.handlers.denied = lambda key, right, peer=peer: denied.append(peer)
-    peers.not_root(topic)[0].create("mine", topic, subscribers=["friend"])
+    peers.not_root(TOPIC)[0].create("mine", TOPIC, subscribers=["friend"])
     peers.run(1)
     for peer in peers.all:
-        peer.join("friend" if peer.node.address % 2 else "", topic, lambda message: None)
+        peer.join("friend" if peer.node.address % 2 else "", TOPIC, ignore)
     peers.run(3)
     assert set(denied) == {peer for peer in peers.all if not peer.node.address % 2}
     for peer in peers.all:
-        assert peer.layers.trees.topic(topic).is_member == bool(peer.node.address % 2)
-    assert root.layers.trees.topic(topic).grants is not None
+        assert peer.layers.trees.topic(TOPIC).is_member == bool(peer.node.address % 2)
+    assert root.layers.trees.topic(TOPIC).grants is not None
 
 
 def test_grants_outlive_their_root():
     """Draft of 2001, 3.5: they stand on the k nearest nodes."""
     peers = Peers()
-    topic, denied = topic_of("news", "peer 0"), []
-    creator, stranger = peers.not_root(topic)[:2]
-    creator.create("mine", topic, subscribers=["friend"])
+    denied = []
+    creator, stranger = peers.not_root(TOPIC)[:2]
+    creator.create("mine", TOPIC, subscribers=["friend"])
     peers.run(1)
-    root = peers.root(topic)
+    root = peers.root(TOPIC)
     peers.network.kill(root.node.address)
     peers.all.remove(root)
     peers.run(8)
     stranger.handlers.denied = lambda key, right: denied.append(right)
-    stranger.join("", topic, lambda message: None)
+    stranger.join("", TOPIC, ignore)
     peers.run(2)
     assert denied == [Right.SUBSCRIBE]
 
 
 def test_a_creator_may_change_who_may_what():
     peers = Peers()
-    topic, got = topic_of("news", "peer 0"), []
-    creator, other = peers.not_root(topic)[:2]
-    creator.create("mine", topic, subscribers=["friend"])
+    got = []
+    creator, other = peers.not_root(TOPIC)[:2]
+    creator.create("mine", TOPIC, subscribers=["friend"])
     peers.run(1)
-    creator.create("mine", topic, subscribers=["friend", "other"], version=2)
+    creator.create("mine", TOPIC, subscribers=["friend", "other"], version=2)
     peers.run(1)
     other.handlers.joined = got.append
-    other.join("other", topic, lambda message: None)
+    other.join("other", TOPIC, ignore)
     peers.run(2)
-    assert got == [topic]
+    assert got == [TOPIC]
 
 
 def test_a_creator_that_is_the_root_learns_that_its_topic_exists():
     peers = Peers()
-    topic, created, routed = topic_of("news", "peer 0"), [], []
-    creator = peers.root(topic)
+    created, routed = [], []
+    creator = peers.root(TOPIC)
     creator.handlers.created = created.append
-    creator.create("mine", topic, subscribers=["friend"])
+    creator.create("mine", TOPIC, subscribers=["friend"])
     peers.run(1)
-    assert created == [topic]
+    assert created == [TOPIC]
     pastry = creator.layers.pastry
     route, pastry.route = pastry.route, lambda *message: routed.append(message) or route(*message)
     peers.run(3)
-    assert created == [topic]
+    assert created == [TOPIC]
     assert not [message for message, *_ in routed if message.__class__.__name__ == "Create"]
 
 
 def test_a_root_learns_that_it_was_denied_a_right():
     peers = Peers()
-    topic, denied = topic_of("news", "peer 0"), []
-    peers.not_root(topic)[0].create("mine", topic, publishers=["press"])
+    denied = []
+    peers.not_root(TOPIC)[0].create("mine", TOPIC, publishers=["press"])
     peers.run(1)
-    root = peers.root(topic)
+    root = peers.root(TOPIC)
     root.handlers.denied = lambda key, right: denied.append(right)
-    root.create("other", topic)
-    root.multicast("other", topic, b"false")
+    root.create("other", TOPIC)
+    root.multicast("other", TOPIC, b"false")
     peers.run(2)
     assert set(denied) == {Right.CREATE, Right.PUBLISH}
 
@@ -219,17 +183,17 @@ def test_a_topic_next_to_its_creator_has_its_root_there():
 def test_the_papers_handlers_see_what_passes():
     """2002, III.D."""
     peers = Peers()
-    topic, got, joins, faults = topic_of("news", ""), [], [], []
-    member, root = peers.not_root(topic)[0], peers.root(topic)
+    got, joins, faults = [], [], []
+    member, root = peers.not_root(TOPIC)[0], peers.root(TOPIC)
     root.handlers.forward_handler = lambda content: bytes(content).upper()
     root.handlers.join_handler = joins.append
     member.handlers.fault_handler = lambda join: faults.append(join) or replace(join, is_new=0)
-    member.join("", topic, got.append)
+    member.join("", TOPIC, got.append)
     peers.run(1)
-    peers.all[0].multicast("", topic, b"hello")
+    peers.all[0].multicast("", TOPIC, b"hello")
     peers.run(2)
     assert [each.content for each in got] == [b"HELLO"]
-    assert [join.topic for join in joins] == [topic]
+    assert [join.topic for join in joins] == [TOPIC]
     peers.network.kill(root.node.address)
     peers.run(8)
     assert faults
@@ -242,13 +206,13 @@ def test_unknown_parameters_are_reported():
 
 
 def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():
-    peers, topic, got = Peers(3), topic_of("news", ""), []
-    peers.all[2].join("", topic, lambda message: got.append(len(message.content)))
+    peers, got = Peers(3), []
+    peers.all[2].join("", TOPIC, lambda message: got.append(len(message.content)))
     peers.run(2)
     most = FRAME_LIMIT_BYTES - ENVELOPE_BYTES
     with pytest.raises(ValueError, match=f"content of {most + 1:,} bytes is over the limit of {most:,}"):
-        peers.all[1].multicast("", topic, bytes(most + 1))
-    peers.all[1].multicast("", topic, bytes(most))
+        peers.all[1].multicast("", TOPIC, bytes(most + 1))
+    peers.all[1].multicast("", TOPIC, bytes(most))
     peers.run(3)
     assert got == [most]
 
@@ -301,27 +265,19 @@ def test_pastry_carries_an_applications_own_messages():
 @pytest.mark.slow
 def test_over_tcp():
     async def talk():
-        got, ready = [], asyncio.Event()
-        topic = topic_of("news", "peer 1")
-        first, second, third = (
-            ScribePeer(
-                f"peer {n}", f"{HOSTS}{n}", [] if n == 1 else [f"{HOSTS}1"], rng=Random(n), port=17_400
-            )
-            for n in (1, 2, 3)
-        )
-        async with (
-            serve(first, CODEC, f"{HOSTS}1"),
-            serve(second, CODEC, f"{HOSTS}2"),
-            serve(third, CODEC, f"{HOSTS}3"),
-        ):
-            third.handlers.joined = lambda topic: ready.set()
-            third.join("", topic, got.append)
-            async with asyncio.timeout(10):
-                await ready.wait()
-                for number in range(10):
-                    second.multicast("", topic, b"%d" % number)
-                while len(got) < 10:
-                    await asyncio.sleep(0.05)
+        got, ready, contacts = [], asyncio.Event(), []
+        async with contextlib.AsyncExitStack() as stack, asyncio.timeout(10):
+            for n in (1, 2, 3):
+                peer = ScribePeer(f"peer {n}", f"{HOSTS}{n}", contacts, rng=Random(n), port=17_400)
+                await stack.enter_async_context(serve(peer, CODEC, f"{HOSTS}{n}"))
+                contacts = [f"{HOSTS}1"]
+            peer.handlers.joined = lambda topic: ready.set()
+            peer.join("", TOPIC, got.append)
+            await ready.wait()
+            for number in range(10):
+                peer.multicast("", TOPIC, b"%d" % number)
+            while len(got) < 10:
+                await asyncio.sleep(0.05)
         return [message.content for message in got]
 
     assert asyncio.run(talk()) == [b"%d" % number for number in range(10)]

@@ -1,4 +1,4 @@
-"""How a publisher shares its rate by its topics."""
+"""How a publisher divides its rate among its topics."""
 
 from collections import Counter
 
@@ -21,7 +21,6 @@ def test_topics_have_their_share_of_the_rate_however_many_they_are(topics, rate_
     groups = Groups(8, topics, rate_per_s=rate_per_s)
     groups.run(4_050_000)
     published = Counter()
-    for _, record in groups.records["r0/publisher-0"]:
-        if record.kind == RecordKind.PUBLISHED:
-            published[record.stream] += record.count
+    for _, record in groups.recorded("r0/publisher-0", RecordKind.PUBLISHED):
+        published[record.stream] += record.count
     assert published == counts

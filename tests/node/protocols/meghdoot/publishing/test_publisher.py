@@ -34,3 +34,6 @@ def test_all_have_their_turn_where_only_a_few_are_sent_again_at_a_time():
         mail.now_us += TICK_US
         publisher.tick()
     assert sorted(sent) == list(publication.pending)
+    mail.now_us += MeghdootParameters().gone_us
+    publisher.tick()
+    assert len(publication.pending) == FIRST - 1, "a subscriber that stays away is given up"

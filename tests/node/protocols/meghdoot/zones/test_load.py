@@ -40,26 +40,8 @@ def society(peers, subscriptions, events, **parameters):
     return found
 
 
-def zones(peers):
-    return sum(len(node.can.zones) for node in peers.nodes.values())
-
-
 def replicas(peers):
     return sum(len(node.can.claims.own.replicas) for node in peers.nodes.values())
-
-
-def test_a_zone_with_few_subscriptions_and_many_events_is_copied():
-    peers = society(4, 2, 60, match_cost=0.1)
-    before = zones(peers)
-    peers.join()
-    assert (zones(peers), replicas(peers)) == (before, 1)
-
-
-def test_a_zone_with_many_subscriptions_is_split():
-    peers = society(4, 200, 60)
-    before = zones(peers)
-    peers.join()
-    assert (zones(peers), replicas(peers)) == (before + 1, 0)
 
 
 def test_copies_share_the_events_and_have_all_subscriptions():

@@ -68,12 +68,6 @@ class Peer:
         return any(isinstance(message, Subscribed) for _, message in self.sent)
 
 
-def test_a_subscription_is_installed_when_its_copy_reached_the_mirror_image():
-    peer = Peer(FIRST)
-    assert peer.asked_for(10.0, 60.0) == pytest.approx((0.6, 0.1))
-    assert peer.is_stored()
-
-
 def test_a_subscription_is_not_installed_if_the_copy_came_to_this_peer():
     """It had waited on its way to a peer that failed, whose zone this one has taken over."""
     peer = Peer(FIRST)
@@ -98,41 +92,26 @@ def test_a_copy_is_placed_again_when_its_place_becomes_this_peers():
     assert (len(peer.routed), peer.keeping.is_settled) == (sent, True)
 
 
-def test_forwarded_subscriptions_are_forgotten_after_their_arrival():
-    peer = Peer(FIRST)
-    peer.asked_for(10.0, 60.0)
-    peer.gets(LAST)
-    peer.keeping.tick()
-    peer.is_stored()
-    assert not list(peer.keeping.subscriptions)
-
-
-def test_forwarded_subscriptions_are_kept_if_they_return_with_their_zone():
-    """It had waited on its way to a peer that failed, whose zone this one has taken over."""
+@pytest.mark.parametrize(("then", "kept"), [((LAST,), []), ((FIRST, LAST), [7])])
+def test_forwarded_subscriptions_are_forgotten_unless_they_return_with_their_zone(then, kept):
+    """They had waited on their way to a peer that failed, whose zone this one has taken over."""
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     peer.gets(LAST)
     peer.keeping.tick()
     assert FIRST.contains(peer.routed[-1][1])
-    peer.gets(FIRST, LAST)
+    peer.gets(*then)
     peer.is_stored()
-    assert [each.number for each in peer.keeping.subscriptions] == [7]
+    assert [each.number for each in peer.keeping.subscriptions] == kept
 
 
 @pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
-def test_an_early_repetition_may_get_no_answer(after_us, is_missed):
-    peer = Peer(FIRST)
-    peer.asked_for(10.0, 60.0)
-    peer.mail.now_us = after_us
-    peer.asked_for(10.0, 60.0)
-    assert peer.missed == [ASKER] * is_missed
-
-
-@pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
-def test_an_early_repetition_of_a_copy_may_get_no_answer(after_us, is_missed):
-    peer = Peer(LAST)
+def test_an_early_repetition_of_a_subscription_or_copy_may_get_no_answer(after_us, is_missed):
+    peer, copies = Peer(FIRST), Peer(LAST)
     for now_us in (0, after_us):
-        peer.mail.now_us = now_us
-        packed = peer.keeping.packing.at((0.8, 0.1), peer.packed(10.0, 80.0))
-        peer.keeping.take_copy(StoreAt(OTHER, now_us, packed))
-    assert peer.missed == [OTHER] * is_missed
+        peer.mail.now_us = copies.mail.now_us = now_us
+        peer.asked_for(10.0, 60.0)
+        packed = copies.keeping.packing.at((0.8, 0.1), copies.packed(10.0, 80.0))
+        copies.keeping.take_copy(StoreAt(OTHER, now_us, packed))
+    assert peer.missed == [ASKER] * is_missed
+    assert copies.missed == [OTHER] * is_missed
