@@ -14,34 +14,38 @@ import node
 
 FOLDERS = ("core", "sim", "protocols/sprinkler")
 INTERPRETED = (
-    "__init__",
-    "bounds",
-    "declaration",
-    "errors",
-    "framing",
-    "layout",
-    "messages",
-    "parameters",
-    "program",
-    "reading",
-    "small_machine",
-    "specification",
-    "study",
+    "core/bounds.py",
+    "core/content",
+    "core/declaration.py",
+    "core/errors.py",
+    "core/framing.py",
+    "core/message_layout.py",
+    "core/peers/small_machine.py",
+    "core/program.py",
+    "core/specification.py",
+    "core/study.py",
+    "protocols/sprinkler/batch_messages.py",
+    "protocols/sprinkler/chain/chain_messages.py",
+    "protocols/sprinkler/declaration.py",
+    "protocols/sprinkler/messages.py",
+    "protocols/sprinkler/parameters.py",
+    "protocols/sprinkler/reading.py",
+    "protocols/sprinkler/stream_messages.py",
 )
-"""Modules with these words in their names use dataclasses or classes in ways that mypyc does not take."""
-
-
+"""Modules, and a folder of them, that use dataclasses or classes in ways that mypyc does not take."""
 SHOWN = 4000
 """Characters of the compiler's output that are shown if it fails."""
 
 
 def modules(package: Path) -> list[str]:
     """Return the paths of modules to compile, relative to the folder of the package."""
+    left_out = {package / each for each in INTERPRETED}
+    assert all(each.exists() for each in left_out), "INTERPRETED names what is not there"
     found = (path for folder in FOLDERS for path in (package / folder).rglob("*.py"))
     return sorted(
         str(path.relative_to(package.parent))
         for path in found
-        if path.parent.name != "content" and not any(word in path.stem for word in INTERPRETED)
+        if path.name != "__init__.py" and left_out.isdisjoint((path, path.parent))
     )
 
 
