@@ -256,37 +256,6 @@ class Study:
     points: tuple[Mapping[str, Any], ...] = ({},)
 
 
-def _any_roles(counts: Mapping[str, int]) -> str | None:
-    """Accept any region."""
-    return None
-
-
-def _no_waits(parameters: Mapping[str, Any]) -> Iterable[ReplyTimeout]:
-    """Return no waits: any round trip is accepted."""
-    return ()
-
-
-def _no_times(parameters: Mapping[str, Any]) -> Iterable[int]:
-    return ()
-
-
-def _one_copy(_: Mapping[str, Any]) -> int:
-    return 1
-
-
-def _for_ever(parameters: Mapping[str, Any]) -> int | None:
-    return None
-
-
-def _any_size(parameters: Mapping[str, Any]) -> int | None:
-    return None
-
-
-def _never(parameters: Mapping[str, Any]) -> bool:
-    """Return False: all state is in memory only."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class System:
     """A system and its code: a dataclass of parameters, a machine for each role, codec, reading.
@@ -311,18 +280,18 @@ class System:
     codec: Code = None
     reading: Code = None
     report: Code = None
-    roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
+    roles_problem: Callable[[Mapping[str, int]], str | None] = lambda _: None
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
-    waits: Callable[[Mapping[str, Any]], Iterable[ReplyTimeout]] = _no_waits
-    is_durable: Callable[[Mapping[str, Any]], bool] = _never
+    waits: Callable[[Mapping[str, Any]], Iterable[ReplyTimeout]] = lambda _: ()
+    is_durable: Callable[[Mapping[str, Any]], bool] = lambda _: False
     studies: Code = None
     distributions: tuple[str, ...] = ()
-    event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = _any_size
+    event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = lambda _: None
     promise_limits: tuple[str, ...] = ()
     batching: tuple[str, ...] = ()
-    times: Callable[[Mapping[str, Any]], Iterable[int]] = _no_times
-    remembers: Callable[[Mapping[str, Any]], int | None] = _for_ever
-    copies: Callable[[Mapping[str, Any]], int] = _one_copy
+    times: Callable[[Mapping[str, Any]], Iterable[int]] = lambda _: ()
+    remembers: Callable[[Mapping[str, Any]], int | None] = lambda _: None
+    copies: Callable[[Mapping[str, Any]], int] = lambda _: 1
 
     def problem(self) -> str | None:
         """Return the first error in the declaration, or None."""
@@ -353,15 +322,8 @@ class System:
         if layouts is None or not isinstance(self.reading, Reading):
             return None
         reading, publish = self.reading, self.reading.publish or ()
-        named = (
-            *reading.carries,
-            *publish,
-            *reading.asks,
-            *reading.rerouted,
-            *reading.routed,
-            *reading.visits,
-        )
-        named = (*named, reading.heartbeat, *reading.ranks, *reading.colours)
+        named = [*reading.carries, *publish, *reading.asks, *reading.rerouted, *reading.routed]
+        named += [*reading.visits, reading.heartbeat, *reading.ranks, *reading.colours]
         if unknown := [name for name in named if name and name not in layouts]:
             return f"reading: the codec has no message {unknown[0]!r:.40}"
         if len(set(publish)) == 2:

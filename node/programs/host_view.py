@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from node.core.specification import Member
+from node.tcp.libc import check, libc
 
 CLONE_NEWNS = 0x00020000  # sched.h
 CLONE_NEWUTS = 0x04000000
@@ -22,7 +23,6 @@ HOSTS = Path("/etc/hosts")
 LIBRARY = Path("/var/lib")
 RUN = Path("/run")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount point
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def hosts_text(members: Iterable[Member]) -> str:
@@ -57,10 +57,3 @@ def mount(source: str | None, target: Path, kind: str | None, flags: int, option
     """Call mount(2). Raises OSError."""
     encoded = [None if each is None else each.encode() for each in (source, str(target), kind)]
     check(libc.mount(*encoded, ctypes.c_ulong(flags), options.encode() or None), f"mount {target}")
-
-
-def check(result: int, doing: str) -> None:
-    """Raise OSError if a call failed."""
-    if result != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"cannot {doing}: {os.strerror(error)}")

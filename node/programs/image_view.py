@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from node.core.program import Image
-from node.programs.host_view import CLONE_NEWNS, HOSTS, MS_BIND, MS_REC, SHARED_MEMORY, check, libc, mount
+from node.programs.host_view import CLONE_NEWNS, HOSTS, MS_BIND, MS_REC, SHARED_MEMORY, mount
+from node.tcp.libc import check, libc
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 0x20  # mount(2)
 MNT_DETACH = 2  # umount2(2)

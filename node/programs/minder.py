@@ -11,7 +11,6 @@ program that ends without a request has failed, whatever its exit code.
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -37,6 +36,7 @@ from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
 from node.programs.starting import child_setup, child_setup_in_image, start_program
 from node.tcp.child import enter_host, log_line, open_append, send_to_launcher
+from node.tcp.libc import libc
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -44,7 +44,6 @@ READ_BYTES = 1 << 16
 FAILED = 70  # EX_SOFTWARE of sysexits.h
 CLIENT_ENDS_S = 2.0
 """Time for a client to end by itself after finish, before its stop signal is sent."""
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_program(given: dict[str, Any], control: socket.socket) -> int:
@@ -52,7 +51,7 @@ def run_program(given: dict[str, Any], control: socket.socket) -> int:
     spec = NodeSpec.from_json(given)
     assert spec.program is not None
     enter_host(spec)
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     launch = Launch.from_json(spec.program)
     number = signal.Signals[f"SIG{launch.program.stop.signal}"]
     if number != signal.SIGKILL:

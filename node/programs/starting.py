@@ -1,6 +1,5 @@
 """The start of a program: limits, user and privileges of the forked child, on the machine or in an image."""
 
-import ctypes
 import os
 import pwd
 import resource
@@ -12,10 +11,10 @@ from typing import Any
 from node.core.program import Program
 from node.programs.image_view import ImageView
 from node.tcp.child import PR_SET_PDEATHSIG, enter_control_groups
+from node.tcp.libc import libc
 from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
 
 PROBLEM_BYTES_MAX = 4096
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def child_setup(program: Program) -> Callable[[], None]:
@@ -65,7 +64,7 @@ def _set_limits(program: Program) -> None:
 
 def _give_up_privileges() -> None:
     drop_capabilities(OF_PROGRAMS)
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def start_program(

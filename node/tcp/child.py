@@ -1,7 +1,6 @@
 """Functions of the launcher's children: they enter their host, report, and open files that outlive them."""
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from typing import Any
 from node.core.deliveries import check_file_header, whole_bytes
 from node.core.machine import Log
 from node.core.specification import NodeSpec
-from node.tcp.network_namespace import enter
+from node.tcp.libc import enter_network, libc
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_NAME = 15
@@ -29,11 +28,10 @@ def enter_control_groups(entries: Iterable[str]) -> None:
 
 def enter_host(spec: NodeSpec) -> None:
     """Enter the host's network namespace, set the process name, and die with the launcher."""
-    libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
     if spec.netns is not None:
-        enter(spec.netns)
+        enter_network(spec.netns)
 
 
 def send_to_launcher(control: socket.socket, name: str, message: Mapping[str, Any]) -> None:

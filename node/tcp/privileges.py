@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from node.tcp.libc import check, libc
+
 CAP_CHOWN: Final = 0  # linux/capability.h
 CAP_DAC_OVERRIDE: Final = 1
 CAP_FOWNER: Final = 3
@@ -31,7 +33,7 @@ _VERSION_3: Final = 0x20080522
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-_libc = ctypes.CDLL(None, use_errno=True)
+GIVE_UP: Final = "give up capabilities"
 
 
 class _CapabilityHeader(ctypes.Structure):
@@ -54,8 +56,8 @@ def limit_bounding_set(kept: frozenset[int]) -> None:
     Needs CAP_SETPCAP; a process without it cannot pass capabilities on anyway.
     """
     for number in range(CAPABILITIES_MAX):
-        if number not in kept and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
-            _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+        if number not in kept and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def drop_capabilities(kept: frozenset[int]) -> None:
@@ -64,8 +66,8 @@ def drop_capabilities(kept: frozenset[int]) -> None:
     Raises OSError.
     """
     permitted = _masks()[1] & _mask(kept)
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), GIVE_UP)
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     _set(permitted, permitted, 0)
 
 
@@ -95,7 +97,7 @@ def _mask(numbers: Iterable[int]) -> int:
 def _masks() -> tuple[int, int, int]:
     """Return the effective, permitted and inheritable capabilities of this thread. Raises OSError."""
     low_and_high = (_Sets * 2)()
-    _check(_libc.capget(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), low_and_high))
+    check(libc.capget(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), low_and_high), GIVE_UP)
     low, high = low_and_high
     return (
         low.effective | high.effective << 32,
@@ -109,10 +111,4 @@ def _set(effective: int, permitted: int, inheritable: int) -> None:
     low = [each & 0xFFFFFFFF for each in (effective, permitted, inheritable)]
     high = [each >> 32 for each in (effective, permitted, inheritable)]
     both = (_Sets * 2)(_Sets(*low), _Sets(*high))
-    _check(_libc.capset(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), both))
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"cannot give up capabilities: {os.strerror(error)}")
+    check(libc.capset(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), both), GIVE_UP)

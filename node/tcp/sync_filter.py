@@ -13,6 +13,8 @@ import platform
 import struct
 from typing import Final
 
+from node.tcp.libc import libc
+
 SET_MODE_FILTER: Final = 1  # linux/seccomp.h
 NEW_LISTENER: Final = 1 << 3
 WAIT_KILLABLE_RECV: Final = 1 << 5  # a signal that stops the process does not restart a call
@@ -43,7 +45,6 @@ def suspend_syncs() -> int:
     steps = _filter(architecture, calls)
     code = ctypes.create_string_buffer(steps, len(steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps) // 8, ctypes.addressof(code)))
-    libc = ctypes.CDLL(None, use_errno=True)
     for flags in (NEW_LISTENER | WAIT_KILLABLE_RECV, NEW_LISTENER):
         listener: int = libc.syscall(seccomp, SET_MODE_FILTER, flags, program)
         if listener >= 0:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from node.tcp.network_namespace import enter
+from node.tcp.libc import enter_network
 from testbed.errors import TestbedError
 
 _Result = TypeVar("_Result")
@@ -44,7 +44,7 @@ def in_each_namespace(
 
     def task(host: str) -> _Result:
         try:
-            enter(namespaces[host])
+            enter_network(namespaces[host])
         except OSError as error:
             raise TestbedError(str(error)) from error
         return work(host)

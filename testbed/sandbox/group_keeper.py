@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from node.programs.host_view import CLONE_NEWNS, MS_PRIVATE, MS_REC, check, libc, mount
+from node.programs.host_view import CLONE_NEWNS, MS_PRIVATE, MS_REC, mount
+from node.tcp.libc import check, libc
 from testbed.sandbox.control_groups import ControlGroup, group_name, mount_hierarchies
 
 REMOVAL_S = 60.0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from experiments.planned.changes import LinkDirectionName
-from node.tcp.network_namespace import CLONE_NEWNET
+from node.tcp.libc import CLONE_NEWNET
 from testbed.batches import run_batch
 from testbed.links.emulator import LinkEmulator
 from testbed.links.selection import select_emulator

@@ -28,7 +28,7 @@ import pytest
 import yaml
 
 from experiments.files.scratch import scratch
-from node.tcp.network_namespace import enter
+from node.tcp.libc import enter_network
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.machines.labs.keys import Key
@@ -159,7 +159,7 @@ class Lab:
         """
 
         def task() -> Result:
-            enter(f"/proc/{self.pid}/ns/net")
+            enter_network(f"/proc/{self.pid}/ns/net")
             return work()
 
         with ThreadPoolExecutor(1, thread_name_prefix="controller") as pool:

@@ -1,0 +1,21 @@
+"""Functions of the C library that Python lacks, and entering a network namespace with one (setns(2))."""
+
+import ctypes
+import os
+from pathlib import Path
+
+CLONE_NEWNET = 0x40000000  # sched.h
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int, doing: str) -> None:
+    """Raise OSError if a call failed."""
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"cannot {doing}: {os.strerror(error)}")
+
+
+def enter_network(netns: str) -> None:
+    """Move the calling thread into the network namespace at this path, for good. Raises OSError."""
+    with Path(netns).open("rb") as namespace:
+        check(libc.setns(namespace.fileno(), CLONE_NEWNET), f"enter the network namespace {netns}")
