@@ -1,8 +1,10 @@
 """Runs of systems that ship, on real packets; a system that is not here is left out, and that is said."""
 
+import json
 import os
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from experiments.records.rundir import RunDirectory
@@ -33,3 +35,61 @@ def run_on_packets(folder: Path, experiment: str) -> RunDirectory:
     assert main.run(["run", str(folder / "experiment.yaml"), "--out", str(folder / "runs")]) in {0, 1}
     [path] = (folder / "runs").iterdir()
     return RunDirectory.open(path)
+
+
+CUT = """\
+name: cut
+topology: {topology}
+system: {system}
+parameters: {parameters}
+roles: {{{server}publisher: 1, subscriber: 1}}
+workload: {{event_size: {size}, rate: {rate}/s}}
+duration: {duration}s
+drain: {drain}s
+faults: [{faults}]
+"""
+
+
+def run_with_cut(
+    folder: Path,
+    system: str,
+    server: str = "",
+    *,
+    cut_s: int,
+    duration: int,
+    parameters: str = "{}",
+    topology: str = "three-regions",
+    size: str = "100B",
+    rate: int = 50,
+    faults: str = "",
+    drain: int = 10,
+) -> RunDirectory:
+    """Run a system with a client of each kind and a server of this role in each region.
+
+    The link between the last two regions is cut from 2 s on. faults: other ones in its place.
+    """
+    cut = "[r1, r2]" if topology == "three-regions" else "[r0, r1]"
+    text = CUT.format(
+        topology=topology,
+        system=system,
+        parameters=parameters,
+        server=server and f"{server}: 1, ",
+        size=size,
+        rate=rate,
+        duration=duration,
+        drain=drain,
+        faults=faults or f"{{name: cut, at: 2s, cut: {cut}, for: {cut_s}s}}",
+    )
+    return run_on_packets(folder, text)
+
+
+def lost_events(run: RunDirectory) -> dict[tuple[int, str], int]:
+    """Return how many events of a stream each client lost, where it did."""
+    rows = pq.read_table(run.table("deliveries")).to_pylist()
+    return {(row["stream"], row["client"]): row["lost"] for row in rows if row["lost"]}
+
+
+def output(run: RunDirectory, host: str) -> list[str]:
+    """Return what a program of a host printed."""
+    lines = map(json.loads, run.log(host).read_text().splitlines())
+    return [line["text"] for line in lines if line["event"] == "output"]

@@ -5,28 +5,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.on_packets import needs, run_with_cut
 
 pytestmark = needs("gossipsub")
 
 UNDER_WAY_NS = 10**9
-EXPERIMENT = """\
-name: peers
-topology: three-regions
-system: gossipsub
-parameters: {sign: false, ping_interval: 60s}
-roles: {publisher: 1, subscriber: 1}
-workload: {event_size: 100B, rate: 10/s}
-duration: 20s
-drain: 30s
-faults:
-  - {name: cut, at: 2s, cut: [r1, r2], for: 12s}
-"""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunDirectory:
-    return run_on_packets(tmp_path_factory.mktemp("gossipsub"), EXPERIMENT)
+    parameters = "{sign: false, ping_interval: 60s}"
+    return run_with_cut(
+        tmp_path_factory.mktemp("peers"), "gossipsub", parameters=parameters, cut_s=12, duration=20, rate=10
+    )
 
 
 @pytest.mark.parametrize(("host", "stream"), [("r2-subscriber-0", 1), ("r1-subscriber-0", 2)])
@@ -51,9 +42,6 @@ def test_nothing_is_lost_or_comes_twice_and_packets_say_the_same(run):
     assert events["lost"] == events["duplicated"] == events["stray"] == events["corrupted"] == 0
     agreement = run.read_summary()["agreement"]
     assert (agreement["held"], agreement["disagreements"]) == (True, [])
-
-
-def test_the_run_says_which_versions_ran(run):
     versions = run.read_run().versions
     assert versions["libp2p"][0].isdigit()
     assert versions["node"].startswith("v")

@@ -19,12 +19,12 @@ topology:
 system: ./groups
 roles: {r0: {publisher: 1, subscriber: 2}, r1: {subscriber: 1}, r2: {publisher: 1, subscriber: 1}}
 workload: {event_size: 2000B, rate: 20/s}
-duration: 8s
+duration: 6s
 drain: 1s
 faults:
   - {name: cut, at: 1s, cut: [r1, r2], for: 2s}
-  - {name: kill, at: 4s, kill: r0/subscriber-1}
-  - {name: restart, at: 6s, restart: r0/subscriber-1}
+  - {name: kill, at: 3500ms, kill: r0/subscriber-1}
+  - {name: restart, at: 5s, restart: r0/subscriber-1}
 """
 RELAYED = """\
 name: relayed
@@ -32,10 +32,10 @@ topology: two-regions
 system: ./groups/relays.yaml
 roles: {r0: {server: 1, publisher: 1, subscriber: 1}, r1: {publisher: 1, subscriber: 1}}
 workload: {event_size: 100B, rate: 20/s}
-duration: 3s
+duration: 2s
 drain: 1s
 """
-PUBLISHED = 160  # by each publisher at least: on a busy machine it is stopped some events later
+PUBLISHED = 120  # by each publisher at least: on a busy machine it is stopped some events later
 
 
 def run_here(folder: Path, experiment: str) -> RunDirectory:
@@ -81,7 +81,7 @@ class TestGroups:
             for there in ("r0", "r1", "r2")
         }
         killed = fates["r0-publisher-0", "r0-subscriber-1"]
-        assert 60 < len(killed) < PUBLISHED - 20
+        assert 50 < len(killed) < PUBLISHED - 20
         assert set(killed) == {"arrived"}
         assert set(fates["r2-publisher-0", "r1-subscriber-0"]) == {"arrived", "lost"}
 
@@ -101,7 +101,7 @@ class TestGroups:
 def test_a_server_relays_events_from_one_group_to_another(tmp_path: Path) -> None:
     run = run_here(tmp_path, RELAYED)
     summary = run.read_summary()
-    assert summary["events"]["published"] >= 120
+    assert summary["events"]["published"] >= 80
     assert summary["events"]["lost"] == 0
     assert summary["agreement"]["held"] is True
     rows = pq.read_table(run.table("transfers")).to_pylist()

@@ -1,18 +1,16 @@
 """A broker in an image on real packets: a link is cut, the broker is killed and restarted, a disk is full."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from experiments.records.rundir import RunDirectory
 from node.core.program import Image
 from systems.images.archives import ImageError
 from systems.images.store import describe, ensure_unpacked, root_of
 from testbed.cli import main
 from tests.systems.images.packed import configuration, digest, file, layer_of, saved
-from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.on_packets import needs, output, run_on_packets
 from tests.systems.test_documentation import written
 
 WRITER = """\
@@ -39,7 +37,7 @@ def make_system(folder: Path) -> str:
     with (folder / "inbox" / "system.yaml").open("a") as system:
         system.write(WRITER)
     experiment = folder / "inbox.yaml"
-    changed = experiment.read_text().partition("faults:")[0] + FAULTS
+    changed = experiment.read_text().partition("faults:")[0].replace("100/s", "50/s") + FAULTS
     experiment.write_text(changed.replace("{server: 1,", "{server: 1, writer: 1,").replace("10s", "6s"))
     layer = layer_of("nats-server", "sh", "sleep", more=[file("etc/passwd", "nats:x:7:7::/:\n")])
     config = configuration([layer], Entrypoint=["nats-server"], Cmd=["-p", "4222"], User="nats")
@@ -60,18 +58,13 @@ def cache(tmp_path_factory):
         yield folder
 
 
-def output(run: RunDirectory, host: str) -> list[str]:
-    lines = map(json.loads, run.log(host).read_text().splitlines())
-    return [line["text"] for line in lines if line["event"] == "output"]
-
-
 class TestOnPackets:
     pytestmark = needs("nats", always=True)
 
     def test_events_go_through_it_before_and_after_the_cut(self, made):
         events = made[1].read_summary()["events"]
-        assert events["published"] > 1000
-        assert events["delivered"] > 1400
+        assert events["published"] > 400
+        assert events["delivered"] > 500
         assert events["stray"] == events["corrupted"] == 0
 
     def test_it_was_killed_and_ran_again(self, made):

@@ -1,6 +1,7 @@
 """Sprinkler's nodes as programs, on real packets: what markers show of them is what their own codec reads."""
 
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +22,11 @@ EXPERIMENT = """\
 name: as-programs
 topology: three-regions
 system: sprinkler-program
-roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
+roles:
+  r0: {proxy: 2, driver: 1, client: 1, configuration: 1}
+  default: {proxy: 1, driver: 1, client: 1}
 workload: {event_size: 100B, rate: 100/s}
-duration: 6s
+duration: 5s
 faults:
   - {name: cut, at: 1s, cut: [r1, r2], for: 3s}
 """
@@ -40,7 +43,7 @@ def the_run(tmp_path_factory) -> RunDirectory:
 def test_nothing_is_lost_and_packets_agree_with_what_clients_wrote_down(the_run):
     summary = the_run.read_summary()
     events = summary["events"]
-    assert events["published"] > 1500
+    assert events["published"] > 1200
     assert events["delivered"] == 3 * events["published"]
     for broken in ("lost", "duplicated", "out_of_order", "corrupted", "stray"):
         assert events[broken] == 0, broken
@@ -57,13 +60,18 @@ def test_markers_show_the_events_that_the_codec_reads_on_each_connection(the_run
     markers = messages_of(plan)
     assert isinstance(markers, MarkerSearch)
     new = Counter[int]()
+    behind = [addresses[f"{region}-proxy-0"] for region in ("r1", "r2")]
     for process in plan.processes:
         [path] = the_run.captures.glob(f"{process.host}-*.pcap")
         address = addresses[process.host]
         decoded = messages(path, HostCapture(str(path), process.host, address, plan.port), CODEC)
         marked = messages(path, HostCapture(str(path), process.host, address, None), markers)
         carrying = [row for row in decoded if row["type"] in CARRYING]
-        assert Counter(map(each, marked)) == Counter(one for row in carrying for one in every(row))
+        markers_only = Counter(map(each, marked))
+        markers_only.subtract(one for row in carrying for one in every(row))
+        assert min(markers_only.values(), default=0) >= 0
+        broken_off = {(row[0], row[2]) for row in +markers_only}
+        assert broken_off <= set(permutations(behind)), "the cut broke a message off"
         if process.role == "proxy":
             new += Counter(
                 row["stream"] for row in marked if row["type"] == "NEW_EVENT" and row["direction"] == "in"

@@ -19,7 +19,7 @@ EXPERIMENT = """\
 name: tls-relay
 topology: two-regions
 system: ./relay
-roles: {broker: 1, publisher: 1, subscriber: 1}
+roles: {r0: {broker: 1, publisher: 1}, r1: {broker: 1, subscriber: 2}}
 workload: {event_size: 100B, rate: 50/s}
 duration: 4s
 faults:
@@ -53,10 +53,10 @@ def analyzed(run: RunDirectory, capsys) -> str:
 
 def test_decrypted_packets_agree_with_the_clients_records(made, capsys):
     summary = made.read_summary()
-    assert summary["events"]["published"] > 300
+    assert summary["events"]["published"] > 150
     assert summary["events"]["duplicated"] == summary["events"]["stray"] == 0
     assert summary["agreement"]["held"] is True
-    assert summary["agreement"]["compared"] >= 4
+    assert summary["agreement"]["compared"] >= 1
     assert summary["recovery"]["cut"]["switch_s"] > 0.5, "nothing came while the link was down"
     assert not any("not known here" in problem for problem in summary["problems"])
     capsys.readouterr()
@@ -68,8 +68,8 @@ def test_decrypted_packets_agree_with_the_clients_records(made, capsys):
 
 def test_keys_of_all_process_generations_are_beside_the_captures_for_their_owner_alone(made):
     assert stat.S_IMODE(made.key_log.stat().st_mode) == 0o600
-    assert len(client_randoms(made.key_log)) == 2 * 3 + 1, (
-        "of two peers' links, four clients, one of them twice"
+    assert len(client_randoms(made.key_log)) == 2 + 3 + 1, (
+        "of two peers' links and three clients, one of them twice"
     )
     assert not list(made.path.glob("programs/*/tls-keys*"))
 
@@ -82,7 +82,7 @@ def test_wireshark_gets_keys_and_names_of_processes(made, tmp_path, capsys):
     assert {comment.split(" port ")[0] for comment in comments} == {"r0/publisher-0"}
     assert all(comment.endswith(" -> r0/broker-0 port 4500") for comment in comments)
     whole = tmp_path / "whole.pcapng"
-    assert main.run(["packets", str(made.path), *at, "--pcap", str(whole)]) == 0
+    assert main.run(["packets", str(made.path), "--at", "r1-broker-0", "--pcap", str(whole)]) == 0
     plain = {bytes.fromhex(each) for packet in shown(whole, "data.data") for each in packet.split(",")}
     assert b"subscribe\n" in plain
     assert main.run(["export", str(made.path), "--no-keys", "-o", str(tmp_path / "a.tar.zst")]) == 0

@@ -1,4 +1,4 @@
-"""Lets a shell wait for the disk every 20 ms, and says whenever that takes much more or less than before."""
+"""Lets a shell wait for the disk every 100 ms, and says whenever that takes much more or less than before."""
 
 import subprocess
 import sys
@@ -16,4 +16,4 @@ while True:
         sys.stdout.write(now + "\n")
         sys.stdout.flush()
         said = now
-    time.sleep(0.02)
+    time.sleep(0.1)
