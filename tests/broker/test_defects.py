@@ -1,17 +1,19 @@
 """Each defect of a broken build of an external system is reported as exactly that defect."""
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
 from experiments.records.rundir import RunDirectory
-from node import systems
 from node.core.deliveries import RecordKind
 from node.core.machine import Record
 from node.systems import build_machine
 from tests.broker.conftest import WRONG
+from tests.virtual_runs import missed
 
 pytestmark = pytest.mark.slow
 
@@ -53,34 +55,6 @@ def reorders(machine):
     in_place_of_delivery(machine, lambda usual, message, following: [usual(following), usual(message)])
 
 
-def after(broker, seconds):
-    """Says whether so much time has passed since it was first asked."""
-    asked_us = []
-
-    def passed():
-        asked_us.append(broker.now_us)
-        return broker.now_us - asked_us[0] > seconds * 1_000_000
-
-    return passed
-
-
-def tells_a_stranger(broker):
-    usual, told, is_late = broker.pass_on, [], after(broker, 3)
-
-    def pass_on(message, *, from_broker):
-        usual(message, from_broker=from_broker)
-        following = broker.followers.get(message.topic, set())
-        everybody = set().union(*broker.followers.values())
-        stranger = next(iter(sorted(everybody - following)), None)
-        if is_late() and stranger is not None and not told:
-            told.append(stranger)
-            usual_followers, broker.followers = broker.followers, {message.topic: {stranger}}
-            usual(message, from_broker=True)
-            broker.followers = usual_followers
-
-    broker.pass_on = pass_on
-
-
 PER_MESSAGE = (3, 4)
 """Events: 200 a second on three topics, every 50 ms."""
 
@@ -94,12 +68,6 @@ def test_the_broker_keeps_its_contract_through_a_cut_and_what_was_confirmed_is_c
     assert found["asked"] > 12 * 4
     assert found["unconfirmed"] == 0
     assert 0 < found["wait_max_s"] < 0.2
-
-
-def test_each_defect_of_a_broker_is_reported_as_itself(wrong_with, with_role):
-    wrong = wrong_with("brokers.yaml", with_role("broker", tells_a_stranger), NINE)
-    assert list(wrong) == ["stray"]
-    assert wrong["stray"] in PER_MESSAGE
 
 
 def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tmp_path):
@@ -118,8 +86,7 @@ def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tm
     told = dict(zip(changes, ("lost", "duplicated", "out_of_order"), strict=True))
     assert wrong.keys() == told.items()
     assert set(wrong.values()) <= set(PER_MESSAGE)
-    broken = [each["text"] for each in summary["expectations"] if not each["held"]]
-    assert sorted(broken) == sorted(f"events.{name} == 0" for name in told.values())
+    assert sorted(missed(summary)) == sorted(f"events.{name} == 0" for name in told.values())
     assert summary["verdict"] == "failed"
 
 
@@ -136,59 +103,7 @@ def test_events_of_an_unplanned_stream_are_no_success(wrong_with, with_role):
         )
 
     with pytest.raises(AnalysisError, match="recorded events of stream 99"):
-        wrong_with("brokers.yaml", with_role("subscriber", renamed), NINE)
-
-
-THREE = ("workload.topics=3", "workload.subscriptions={each: 3}")
-ONE_BROKER = (NINE, "topology=one-region", "faults=[]", *THREE)
-"""Passes all topics on to three subscribers, in one order."""
-
-
-@pytest.fixture
-def total_order(monkeypatch, tmp_path, broker_module):
-    """Let the broker promise one order for all subscribers."""
-    path = tmp_path / f"broker_of_{tmp_path.name}.py"  # a module of its own for each test
-    path.write_text(broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"'))
-    monkeypatch.setenv(systems.MODULES_VARIABLE, str(path))
-    systems.systems.cache_clear()
-
-
-def swaps_topics_for_one(broker):
-    """After 3 s one subscriber gets an event only after the next one, which is of another topic."""
-    usual, held, is_late = broker.pass_on, [], after(broker, 3)
-
-    def pass_on(message, *, from_broker):
-        if not is_late() or held:
-            usual(message, from_broker=from_broker)
-            if len(held) == 1:
-                held.append(broker.followers)
-                broker.followers = {held[0].topic: {max(broker.followers[message.topic])}}
-                usual(held[0], from_broker=True)
-                broker.followers = held[1]
-        else:
-            held.append(message)
-            everyone = broker.followers
-            broker.followers = {message.topic: everyone[message.topic] - {max(everyone[message.topic])}}
-            usual(message, from_broker=from_broker)
-            broker.followers = everyone
-
-    broker.pass_on = pass_on
-
-
-@pytest.mark.usefixtures("total_order")
-def test_one_order_for_all_is_kept_by_one_broker(wrong_with):
-    assert wrong_with("brokers.yaml", build_machine, *ONE_BROKER) == {}
-
-
-@pytest.mark.usefixtures("total_order")
-def test_events_that_one_client_got_in_another_order_than_the_others_are_out_of_order(wrong_with, with_role):
-    wrong = wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER)
-    assert list(wrong) == ["out_of_order"]
-    assert wrong["out_of_order"] in PER_MESSAGE
-
-
-def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with, with_role):
-    assert wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}
+        wrong_with("brokers.yaml", with_role("subscriber", renamed), "duration=2s", "faults=[]")
 
 
 def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summary_with):
@@ -198,28 +113,9 @@ def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summa
             machine.take = lambda connection, message: None  # it never says that a subscription stands
         return machine
 
-    summary = summary_with("brokers.yaml", build, NINE)
+    summary = summary_with("brokers.yaml", build, "duration=3s", "faults=[]")
     assert (summary["events"]["lost"], summary["verdict"]) == (0, "failed")
-    texts = [each["text"] for each in summary["expectations"] if not each["held"]]
-    assert texts[1:] == ["events.delivered > 0", "subscriptions.unconfirmed == 0"]
-
-
-def never_hears(subscriber):
-    """Let a subscriber ignore confirmations and events."""
-    subscriber.take = lambda connection, message: None
-
-
-def test_a_client_without_confirmations_is_reported_although_others_get_events(summary_with, with_role):
-    summary = summary_with("brokers.yaml", with_role("subscriber", never_hears), NINE)
-    assert summary["events"]["lost"] == 0 < summary["events"]["delivered"]
-    assert summary["verdict"] == "failed"
-    assert summary["subscriptions"]["unconfirmed"] >= 4
-    assert any(note.startswith("r0-subscriber-0: ") for note in summary["fidelity"]["notes"])
-
-
-DIES = "faults=[{name: dies, at: 300ms, kill: r0/subscriber-0}]"
-COMES_BACK = "faults=[{at: 300ms, kill: r0/subscriber-0}, {at: 5s, restart: r0/subscriber-0}]"
-ALONE = "faults=[{name: alone, at: 100ms, isolate: r0, for: 4s}]"
+    assert missed(summary)[1:] == ["events.delivered > 0", "subscriptions.unconfirmed == 0"]
 
 
 def hears_from(at_us):
@@ -242,43 +138,57 @@ def hears_from(at_us):
     return change
 
 
-@pytest.mark.parametrize(
-    ("fault", "unconfirmed"),
-    [(DIES, False), (COMES_BACK, True), (ALONE, True), ("faults=[]", True)],
-)
-def test_a_fault_excuses_a_subscription_only_while_it_lasts(summary_with, with_role, fault, unconfirmed):
-    settings = (NINE, fault, "workload.subscriptions={each: 4}")
-    found = summary_with("brokers.yaml", with_role("subscriber", never_hears), *settings)["subscriptions"]
-    assert (found["unconfirmed"] > 0) is unconfirmed
-
-
-def test_a_confirmation_after_the_end_of_a_fault_is_in_time(summary_with, with_role):
-    """The contract gives 1.5 s; it holds through no fault."""
-    settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}")
-    build = with_role("subscriber", hears_from(5_000_000))
-    excused = summary_with("brokers.yaml", build, *settings, ALONE)["subscriptions"]
-    late = summary_with("brokers.yaml", build, *settings, "faults=[]")["subscriptions"]
-    assert (excused["unconfirmed"], late["unconfirmed"]) == (0, 4)
-    assert 4.5 < late["wait_max_s"] < 5.5
+DEAF, LATE = ("r0-subscriber-0", "r1-subscriber-0"), "r0-subscriber-1"
 
 
 @pytest.mark.parametrize(
-    "faults",
+    ("faults", "blamed"),
     [
-        "faults=[{at: 3s, kill: r0/subscriber-0}, {at: 5s, restart: r0/subscriber-0}]",
-        "faults=[{at: 4s, join: r0/subscriber-0}, {at: 7s, leave: r0/subscriber-0}]",
-        "faults=[{at: 3s, stop: r1/subscriber-1}, {at: 4s, continue: r1/subscriber-1}]",
+        ("", {*DEAF, LATE}),
+        ("{at: 300ms, kill: r0/subscriber-0}", set()),
+        (
+            "{at: 100ms, isolate: r0, for: 4s}, "
+            "{at: 300ms, kill: r1/subscriber-0}, {at: 3500ms, restart: r1/subscriber-0}",
+            {*DEAF},
+        ),
     ],
+    ids=["without faults", "while a fault lasts", "from the end of a fault on"],
 )
-def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with, faults):
-    settings = (NINE, faults, "expect=[events.lost == 0]")
+def test_subscriptions_are_to_be_confirmed_unless_a_fault_excuses_it(summary_with, faults, blamed):
+    """The contract gives 1.5 s; it holds through no fault."""
+
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if spec.host in DEAF:
+            machine.take = lambda connection, message: None
+        elif spec.host == LATE:
+            hears_from(5_000_000)(machine)
+        return machine
+
+    settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}", f"faults=[{faults}]")
+    summary = summary_with("brokers.yaml", build, *settings)
+    found = summary["subscriptions"]
+    assert found["unconfirmed"] == 4 * len(blamed)
+    assert 4.5 < found["wait_max_s"] < 5.5
+    assert summary["verdict"] == ("failed" if blamed else "passed")
+    notes = [note for note in summary["fidelity"]["notes"] if "not confirmed in time" in note]
+    assert {note.partition(":")[0] for note in notes} == blamed
+
+
+COMES_AND_GOES = """faults=[
+  {at: 3s, kill: r0/subscriber-0}, {at: 5s, restart: r0/subscriber-0},
+  {at: 4s, join: r0/subscriber-1}, {at: 7s, leave: r0/subscriber-1},
+  {at: 3s, stop: r1/subscriber-1}, {at: 4s, continue: r1/subscriber-1}]"""
+
+
+def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with):
+    settings = (NINE, COMES_AND_GOES, "expect=[events.lost == 0]")
     summary = summary_with("brokers.yaml", build_machine, *settings)
-    wrong = [each["text"] for each in summary["expectations"] if not each["held"]]
-    assert (wrong, summary["verdict"]) == ([], "passed")
+    assert (missed(summary), summary["verdict"]) == ([], "passed")
 
 
 def test_regions_may_own_no_stream(summary_with):
-    few = ("workload.topics=2", "workload.subscriptions.each=1", "duration=7s")
+    few = ("workload.topics=2", "workload.subscriptions.each=1", "duration=3s", "faults=[]")
     summary = summary_with("brokers.yaml", build_machine, *few)
     assert summary["convergence"]["connected"]
     assert summary["events"]["lost"] == 0
@@ -307,3 +217,19 @@ def test_deliveries_that_cannot_be_compared_are_reported(summary_with):
 
     summary = summary_with("brokers.yaml", build, "duration=3s", "faults=[]", "workload.rate=2000/s")
     assert any("could not be compared" in note for note in summary["fidelity"]["notes"])
+
+
+def test_a_peer_that_publishes_and_subscribes_gets_its_own_events_correctly(wrong_with):
+    assert wrong_with("peers.yaml", build_machine) == {}
+
+
+def test_breaches_of_every_contract_fail_a_run_unless_it_expects_less(summary_with, with_role):
+    def garbles(peer):
+        usual = peer.deliver
+        peer.deliver = lambda told: usual(replace(told, payload=bytes(told.payload)[::-1]))
+
+    run = partial(summary_with, "peers.yaml", with_role("peer", garbles), "duration=1s")
+    garbled = run("expect=[]")
+    assert (garbled["verdict"], garbled["events"]["corrupted"] > 0) == ("failed", True)
+    assert missed(garbled) == ["events.corrupted == 0"]
+    assert run("expect=[events.corrupted >= 0]")["verdict"] == "passed"

@@ -96,10 +96,20 @@ def shown(watched: Watched, every_ns: int) -> tuple[dict, dict]:
     return found
 
 
-@pytest.mark.parametrize("file", ["peers.yaml", "brokers.yaml", "exchange.yaml"])
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("peers.yaml", ()),
+        ("brokers.yaml", ("duration=8s", "faults.cut.at=2s", "faults.cut.for=1s")),
+        ("exchange.yaml", ("duration=6s", "faults.cut.at=2s")),
+    ],
+    ids=["all", "topic", "content"],
+)
 @pytest.mark.slow
-def test_bins_are_those_of_the_analysis(summary_with, tmp_path: Path, file: str) -> None:
-    summary_with(file, build_machine)
+def test_bins_are_those_of_the_analysis(
+    summary_with, tmp_path: Path, file: str, settings: tuple[str, ...]
+) -> None:
+    summary_with(file, build_machine, *settings)
     [path] = tmp_path.iterdir()
     run = RunDirectory(path)
     rates, percentiles = shown(Watched(run, tmp_path / "watched"), 700 * MS)
