@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
+from node.core import machine as m
 from node.core.deliveries import RecordKind
 from tests.node.cluster import Cluster, S
 
@@ -102,6 +103,18 @@ class Chaos:
             self._do("start", self.rng.choice(self.dead))
         elif action == "resume" and self.stopped:
             self._do("resume", self.rng.choice(self.stopped))
+
+    def run(self, steps: int = 20) -> None:
+        """Do this number of things from two seconds on, then let everything come back."""
+        now_us = 2 * S
+        self.cluster.run(now_us)
+        for _ in range(steps):
+            self.step()
+            now_us += self.rng.choice([20_000, 100_000, 400_000, 900_000])
+            self.cluster.run(now_us)
+        self.end()
+        self.cluster.run(now_us + 3 * S)
+        self.cluster.network.tell(m.Nudge())
 
     def end(self) -> None:
         """Everyone is back."""

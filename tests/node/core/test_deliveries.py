@@ -21,11 +21,6 @@ u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 records = st.builds(DeliveryRecord, u32, u32, u64, u64, u32, u32, st.sampled_from(RecordKind), u32)
 
 
-def test_a_record_has_40_bytes():
-    assert RECORD.size == 40
-    assert np.dtype(list(RECORD_FIELDS)).itemsize == 40
-
-
 @given(st.lists(records, max_size=20), st.binary(max_size=RECORD.size - 1))
 def test_records_are_read_as_written_and_a_torn_one_is_counted(written, torn):
     data = encode_file_header() + b"".join(map(encode_record, written)) + torn

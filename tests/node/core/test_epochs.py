@@ -17,11 +17,6 @@ from node.core.epochs import (
 seqs = st.integers(0, SEQ_MAX)
 
 
-def test_numbers_with_epochs_fit_the_columns_and_the_wire_format():
-    assert SEQ_MAX < 2**63
-    assert epoch_of(SEQ_MAX) == EPOCH_MAX
-
-
 @given(seqs, seqs)
 def test_numbers_compare_by_epoch_and_then_by_number(one, other):
     assert (one < other) == ((epoch_of(one), number_of(one)) < (epoch_of(other), number_of(other)))

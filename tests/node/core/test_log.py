@@ -87,11 +87,6 @@ def test_records_of_another_segment_are_no_records_of_this_one(sent, others):
     assert found.problem
 
 
-@given(st.binary(max_size=400))
-def test_garbage_is_no_segment(data):
-    assert scan(data).end == 0
-
-
 @given(messages)
 def test_a_record_that_is_missing_in_the_middle_ends_the_good_part(sent):
     writer = LogRecordWriter(HEADER_OF_5)

@@ -5,7 +5,6 @@ import itertools
 
 import pytest
 
-from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.sim.wires import LinkLine, SimulatedLan, Wires
 from tests.node.chained import Chaos, chain, chained, check
@@ -14,7 +13,7 @@ from tests.node.cluster import S
 HEAD, MIDDLE, TAIL = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
 SERVICE = "r0/configuration-0"
 PLACES = pytest.mark.parametrize(("name", "left"), [(HEAD, "12"), (MIDDLE, "02"), (TAIL, "01")])
-SEEDS = range(6)
+SEEDS = range(4)
 SLOW = Wires(8_000, {("r0", "r1"): 15_000})  # much is under way along a chain when a replica dies
 
 
@@ -28,15 +27,23 @@ def longest_pause_s(cluster, client, stream, from_us):
     return max(later - earlier for earlier, later in itertools.pairwise(times)) / S
 
 
-def test_a_chain_delivers_what_one_proxy_does():
+def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
     cluster = chained()
+    cluster.run(2 * S)
+    before = set(cluster.network.nodes[HEAD].ends)
+    cluster.network.reset(HEAD)
+    assert before
+    assert not before & set(cluster.network.nodes[HEAD].ends)
     cluster.run(3 * S)
-    assert chain(cluster) == "012"
+    cluster.network.reset(HEAD, ["r1/proxy-0"])
+    cluster.network.reset("r0/nobody")
+    cluster.run(5 * S)
+    assert HEAD[-1] in chain(cluster)
     check(cluster)
 
 
 @PLACES
-def test_a_killed_replica_is_removed_and_the_others_go_on(name, left):
+def test_a_killed_replica_is_removed_and_becomes_the_tail_when_it_starts_again(name, left):
     cluster = chained()
     cluster.run(2 * S)
     cluster.network.kill(name)
@@ -45,31 +52,6 @@ def test_a_killed_replica_is_removed_and_the_others_go_on(name, left):
     for client in ("r0/client-0", "r1/client-0"):
         for stream in (0, 1):
             assert longest_pause_s(cluster, client, stream, 2 * S) < 1
-    check(cluster)
-
-
-@PLACES
-def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing(name, left):
-    cluster = chained()
-    cluster.run(2 * S)
-    before = set(cluster.network.nodes[name].ends)
-    cluster.network.reset(name)
-    assert before
-    assert not before & set(cluster.network.nodes[name].ends)
-    cluster.run(3 * S)
-    cluster.network.reset(name, ["r1/proxy-0"])
-    cluster.network.reset("r0/nobody")
-    cluster.run(5 * S)
-    assert name[-1] in chain(cluster)
-    check(cluster)
-
-
-@PLACES
-def test_a_replica_that_starts_again_catches_up_and_becomes_the_tail(name, left):
-    cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.kill(name)
-    cluster.run(4 * S)
     cluster.network.start(name)
     cluster.run(5 * S)
     assert chain(cluster) == left + name[-1]
@@ -92,20 +74,19 @@ def test_a_stopped_replica_is_removed_and_does_no_harm_when_it_continues(name, l
     check(cluster)
 
 
-@PLACES
-def test_a_short_stop_changes_nothing(name, left):
+def test_a_short_stop_changes_nothing():
     cluster = chained()
     cluster.run(2 * S)
-    cluster.network.stop(name)
+    cluster.network.stop(HEAD)
     cluster.run(2 * S + 100_000)
-    cluster.network.resume(name)
+    cluster.network.resume(HEAD)
     cluster.run(3 * S)
     assert chain(cluster) == "012"
     check(cluster)
 
 
-@pytest.mark.parametrize("killed", [(HEAD, MIDDLE), (MIDDLE, TAIL), (HEAD, TAIL)])
-def test_two_of_three_die_at_once_and_the_last_one_has_everything(killed):
+def test_two_of_three_die_at_once_and_the_last_one_has_everything():
+    killed = (HEAD, MIDDLE)
     cluster = chained()
     cluster.run(2 * S)
     for name in killed:
@@ -119,33 +100,7 @@ def test_two_of_three_die_at_once_and_the_last_one_has_everything(killed):
     check(cluster)
 
 
-def test_an_empty_replica_is_added_while_events_flow():
-    cluster = chained()
-    cluster.network.kill(TAIL)
-    cluster.run(6 * S)
-    published = cluster.published()[0]
-    cluster.network.start(TAIL)
-    cluster.run(7 * S)
-    assert cluster.machine(TAIL).history.streams[0].cnt > published
-    assert chain(cluster) == "012"
-    check(cluster)
-
-
-def test_all_three_die_in_turn_while_each_comes_back_before_the_next():
-    cluster = chained()
-    at_us = 2 * S
-    for name in (HEAD, MIDDLE, TAIL) * 2:
-        cluster.run(at_us)
-        cluster.network.kill(name)
-        cluster.run(at_us + S)
-        cluster.network.start(name)
-        at_us += 2 * S
-    cluster.run(at_us)
-    check(cluster)
-
-
-@pytest.mark.parametrize("after_us", [5_000, 14_000, 40_000])
-@pytest.mark.parametrize("dies", ["joiner", "tail", "head"])
+@pytest.mark.parametrize(("dies", "after_us"), [(MIDDLE, 5_000), (TAIL, 14_000), (HEAD, 40_000)])
 def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(dies, after_us):
     cluster = chained()
     cluster.run(2 * S)
@@ -153,10 +108,9 @@ def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(dies, after_u
     cluster.run(3 * S)
     cluster.network.start(MIDDLE)
     cluster.run(3 * S + after_us)
-    name = {"joiner": MIDDLE, "tail": TAIL, "head": HEAD}[dies]
-    cluster.network.kill(name)
+    cluster.network.kill(dies)
     cluster.run(4 * S)
-    cluster.network.start(name)
+    cluster.network.start(dies)
     cluster.run(6 * S)
     assert len(chain(cluster)) == 3
     check(cluster)
@@ -214,16 +168,6 @@ def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
     assert all(reached == cluster.published() for reached in cluster.delivered().values())
 
 
-def test_a_durable_last_member_comes_back_with_everything():
-    cluster = chained(proxies=1, parameters={"durable": True})
-    cluster.run(2 * S)
-    cluster.network.kill(HEAD)
-    cluster.run(4 * S)
-    cluster.network.start(HEAD)
-    cluster.run(6 * S)
-    check(cluster)
-
-
 def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
     """Kill the head with stored events but no acknowledgement: acknowledgements are slower than the kill."""
     cluster = chained(rate_per_s=5000)
@@ -259,15 +203,14 @@ def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
     check(cluster)
 
 
-@pytest.mark.parametrize("after_us", [80_000, 88_000])
-def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_known(after_us):
+def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_known():
     """In a new configuration it sends all publications again, over a narrow link."""
     narrow = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
     wires = Wires(1_000, {("r0", "r1"): 15_000}, lans={"r0": narrow})
     cluster = chained(wires=wires, parameters={"flush_interval_us": 5_000})
     cluster.run(4 * S)
     cluster.network.kill(TAIL)
-    cluster.run(4 * S + after_us)
+    cluster.run(4 * S + 80_000)
     cluster.network.kill(HEAD)
     for name in (HEAD, TAIL):
         cluster.network.start(name)
@@ -278,14 +221,5 @@ def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_know
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_dies_stops_and_comes_back_nothing_is_lost(seed):
     cluster = chained(seed=seed, rate_per_s=1000, wires=SLOW)
-    chaos = Chaos(cluster, seed)
-    now_us = 2 * S
-    cluster.run(now_us)
-    for _ in range(20):
-        chaos.step()
-        now_us += chaos.rng.choice([20_000, 100_000, 400_000, 900_000])
-        cluster.run(now_us)
-    chaos.end()
-    cluster.run(now_us + 3 * S)
-    cluster.network.tell(m.Nudge())
+    Chaos(cluster, seed).run()
     check(cluster)

@@ -62,7 +62,7 @@ def check_no_number_has_two_contents(cluster, stream):
             assert first_seen.setdefault(first, what) == what, (name, first)
 
 
-def blackout(cluster, others, region="r0", *, new_disks=False):
+def blackout(cluster, others, region="r0"):
     """Cut the region off, let it lose power, restart it, let it publish more than before, and reconnect
     it.
     """
@@ -71,8 +71,6 @@ def blackout(cluster, others, region="r0", *, new_disks=False):
     cluster.run(4 * S)
     names = lose_power(cluster, region)
     cluster.run(5 * S)
-    if new_disks:
-        cluster.network.disks.lose(*(name for name in names if "proxy" in name))
     get_power(cluster, names)
     cluster.run(12 * S)
     rejoin(cluster, region, others)
@@ -96,24 +94,14 @@ def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_
         got = cluster.records(f"{region}/client-0", RecordKind.DELIVERED)
         old = [row for row in got if row[0] == 0 and epoch_of(row[1]) == 0]
         assert old, "the old epoch's events stay delivered"
-
-
-def test_the_owner_and_the_takers_log_a_new_epoch():
-    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
-    blackout(cluster, ["r1"])
     lines = [
         (name, line.level, line.fields["epoch"])
         for name, node in cluster.network.nodes.items()
         for _, line in node.logs
         if line.event in {"epoch_began", "epoch_taken"} and line.fields["stream"] == 0
     ]
-    assert sorted(lines) == [("r0/proxy-0", "error", 1), ("r1/proxy-0", "error", 1)]
-
-
-def test_clients_have_the_beginning_of_an_epoch_on_record():
-    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
-    blackout(cluster, ["r1"])
-    for name in ("r0/client-0", "r1/client-0"):
+    assert sorted(lines) == [(f"{region}/proxy-0", "error", 1) for region in ("r0", *others)]
+    for name in cluster.delivered():
         marks = [row[:3] for row in cluster.records(name, RecordKind.EPOCH)]
         assert marks == [(0, first_seq_of_epoch(1) - 1, 0)], name
 
@@ -127,20 +115,6 @@ def test_a_first_start_without_answers_is_no_new_epoch():
     events = [line.event for _, line in network.nodes["r0/proxy-0"].logs]
     assert "stream_taken" in events, "it waits no longer"
     assert "epoch_began" not in events
-
-
-def test_a_region_that_gets_all_answers_loses_nothing_that_others_have():
-    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
-    cluster.run(3 * S)
-    cluster.network.kill("r0/proxy-0")
-    cluster.run(4 * S)
-    cluster.network.start("r0/proxy-0")
-    cluster.run(6 * S)
-    cluster.drain()
-    ((_, name, began),) = cluster.logged("epoch_began")
-    assert (name, began["epoch"], began["why"]) == ("r0/proxy-0", 1, "memory was lost")
-    assert began["cnt"] == began["seen"]
-    assert all(reached == cluster.published() for reached in cluster.delivered().values())
 
 
 def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is_not_used_again():
@@ -163,37 +137,6 @@ def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is
     assert cluster.delivered()["r1/client-0"][0] == cluster.published()[0]
 
 
-def test_a_second_power_loss_begins_a_greater_epoch_even_if_the_first_is_unknown():
-    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
-    cluster.run(3 * S)
-    cut_off(cluster, "r0", ["r1"])
-    for at in (4, 8):
-        cluster.run(at * S)
-        names = lose_power(cluster, "r0")
-        cluster.run((at + 1) * S)
-        get_power(cluster, names)
-    cluster.run(12 * S)
-    rejoin(cluster, "r0", ["r1"])
-    cluster.run(15 * S)
-    cluster.drain()
-    check_no_number_has_two_contents(cluster, 0)
-    epochs = [fields["epoch"] for _, _, fields in cluster.logged("epoch_began")]
-    assert epochs == sorted(set(epochs))
-    assert cluster.delivered()["r1/client-0"] == cluster.published()
-
-
-def test_a_chain_with_a_service_takes_the_number_of_the_restarted_configuration():
-    cluster = chained(regions=2, rate_per_s=500)
-    blackout(cluster, ["r1"])
-    check_no_number_has_two_contents(cluster, 0)
-    ((_, name, began),) = cluster.logged("epoch_began")
-    assert name.startswith("r0/proxy")
-    assert began["epoch"] == cluster.machine("r0/configuration-0").chain.began
-    assert cluster.delivered()["r1/client-0"] == cluster.published()
-    for replica in ("r0/proxy-0", "r0/proxy-1", "r0/proxy-2"):
-        assert cluster.machine(replica).history.streams[0].cnt == cluster.published()[0], replica
-
-
 def test_an_owner_that_chose_too_small_an_epoch_begins_another_when_it_hears_of_a_greater_one():
     """Nothing told it what it was: not even how often it was started (as after a change of machines)."""
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
@@ -212,28 +155,12 @@ def test_an_owner_that_chose_too_small_an_epoch_begins_another_when_it_hears_of_
     assert cluster.delivered()["r1/client-0"] == cluster.published()
 
 
-def test_durable_replicas_remember_the_epoch():
-    cluster = chained(regions=2, rate_per_s=500, parameters={"durable": True})
-    blackout(cluster, ["r1"], new_disks=True)
-    assert len(cluster.logged("epoch_began")) == 1
-    before = cluster.published()[0]
-    names = lose_power(cluster, "r0", roles=("proxy",))
-    cluster.run(cluster.network.clock.now_us + S)
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(cluster.network.clock.now_us + 3 * S)
-    assert cluster.logged("epoch_began") == [], "by the processes that were started now"
-    for replica in names:
-        assert cluster.machine(replica).history.streams[0].cnt == before
-
-
-@pytest.mark.parametrize("late_ms", [12, 20])
 @pytest.mark.slow
-def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have(late_ms):
+def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have():
     cluster = Cluster(
         regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2 * S, parameters=QUICK
     )  # fmt: skip
-    cluster.run(3 * S + 1000 * late_ms)
+    cluster.run(3 * S + 12_000)
     names = lose_power(cluster, "r0", roles=("proxy", "configuration"))
     cluster.run(cluster.network.clock.now_us + 300_000)
     for name in names:
@@ -259,20 +186,9 @@ def test_only_a_disk_says_that_there_was_no_event_yet(durable, roles):
     assert began == (set() if durable else {"r0/proxy-0"})
 
 
-def test_nor_does_a_durable_one_with_a_service():
-    cluster = chained(regions=2, go_us=6 * S, parameters={"durable": True})
-    names = lose_power(cluster, "r0", ("proxy", "configuration"))
-    cluster.run(4 * S)
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(6 * S)
-    assert cluster.logged("became_head", from_us=4 * S)
-    assert cluster.logged("epoch_began") == []
-
-
 @pytest.mark.parametrize(
     ("proxies", "r1_first", "later_us"),
-    [(1, True, 0), (1, False, 150_000), (3, True, -5_000), (3, False, 0), (3, True, 150_000)],
+    [(1, True, 0), (1, False, 150_000), (3, True, -5_000)],
 )
 def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, r1_first, later_us):
     """r1 has more of r0's old epoch than r2; r0, which begins another, has nothing of it."""
@@ -303,9 +219,7 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     assert cluster.delivered()["r2/client-0"] == cluster.published()
 
 
-@pytest.mark.parametrize(
-    ("proxies", "after_ms"), [(1, 20), (1, 120), (1, 420), (3, 60), (3, 200), (3, 300), (3, 600)]
-)
+@pytest.mark.parametrize(("proxies", "after_ms"), [(1, 20), (1, 420), (3, 60), (3, 300)])
 def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, after_ms):
     """The disks that were lost do not come back by being written to for a moment."""
     make = chained if proxies > 1 else Cluster
@@ -326,6 +240,6 @@ def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothin
     cluster.run(10 * S)
     cluster.drain()
     check_no_number_has_two_contents(cluster, 0)
-    published = [row for name in ("r0/driver-0",) for row in cluster.records(name, RecordKind.PUBLISHED)]
+    published = cluster.records("r0/driver-0", RecordKind.PUBLISHED)
     assert len({row[1] for row in published}) == len(published), "no number is acknowledged twice"
     assert cluster.delivered()["r1/client-0"] == cluster.published()

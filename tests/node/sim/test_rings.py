@@ -10,10 +10,10 @@ from tests.node.cluster import Cluster, S
 from tests.node.networks import ring, size, wires
 
 RING = ring(10, 25, 5, 60, 12, 33)
-CUT_US, LATER_US, END_US = 6 * S, 11 * S, 16 * S
+CUT_US, END_US = 4 * S, 12 * S
 
 
-def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=("r0", "r1"), **more):
+def after_a_cut(seed, *, rate_per_s=100, period_us=S, build=build_machine, link=("r0", "r1"), **more):
     """Cut a link of a ring of six for good; return the cluster and the streams' counts at the cut."""
     parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us, **more}
     cluster = Cluster(
@@ -25,26 +25,6 @@ def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=
     cluster.network.cut(*link)
     cluster.run(END_US)
     return cluster, before
-
-
-def stalled(cluster):
-    """Return clients and streams without any of the events published in the last five seconds."""
-    drivers = [node for node in cluster.network.nodes.values() if node.spec.role == "driver"]
-    published = [
-        record
-        for node in drivers
-        for time_us, record in node.records
-        if record.kind == RecordKind.PUBLISHED and time_us < LATER_US
-    ]
-    until = {
-        of: max(r.first_seq for r in published if r.stream == of) for of in {r.stream for r in published}
-    }
-    return [
-        (client, stream)
-        for client, streams in cluster.delivered().items()
-        for stream, cnt in until.items()
-        if streams.get(stream, 0) < cnt
-    ]
 
 
 def flows_again_s(cluster, before):
@@ -66,7 +46,7 @@ def flows_again_s(cluster, before):
     return (max(firsts) - CUT_US) / S
 
 
-@pytest.mark.parametrize(("rate_per_s", "link"), [(1, ("r0", "r1")), (500, ("r3", "r4"))])
+@pytest.mark.parametrize(("rate_per_s", "link"), [(1, ("r0", "r1")), (100, ("r3", "r4"))])
 @pytest.mark.slow
 def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rate_per_s, link):
     cluster, before = after_a_cut(1, rate_per_s=rate_per_s, link=link)
@@ -81,8 +61,3 @@ def test_how_long_it_takes_goes_with_the_advertisement_period():
     times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(3)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
     assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s
-
-
-def test_by_the_printed_rule_a_slow_stream_stalls_with_a_constant_for_fast_ones():
-    assert stalled(after_a_cut(1, rate_per_s=1, subscription_rule="paper", c=1000.0)[0])
-    assert not stalled(after_a_cut(1, rate_per_s=1, c=1000.0)[0])

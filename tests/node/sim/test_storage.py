@@ -45,17 +45,6 @@ def test_after_a_kill_the_synced_part_is_there_and_some_first_part_of_the_rest()
     assert seen == {1, 2, 3, 4}
 
 
-def test_the_same_seed_loses_the_same():
-    def run():
-        _, disks, node, _ = make(5)
-        for number in range(20):
-            disks.take(node, m.Append(1, (number,)))
-        disks.crash("r0/proxy-0")
-        return stored(disks)
-
-    assert run() == run()
-
-
 def test_a_process_that_ends_in_order_has_everything_and_a_new_one_counts_from_nothing():
     clock, disks, node, given = make()
     disks.take(node, m.Append(1, (0, 1)))

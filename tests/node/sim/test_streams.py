@@ -2,8 +2,6 @@
 
 import pytest
 
-from node.core import machine as m
-from node.core.deliveries import RecordKind
 from tests.node.chained import Chaos, chained, check
 from tests.node.cluster import Cluster, S
 
@@ -23,16 +21,6 @@ def test_a_drivers_load_is_shared_evenly_by_its_streams():
     assert sum(published.values()) == pytest.approx(2 * 900 * 4, abs=100)
     assert max(published.values()) - min(published.values()) <= 20
     cluster.check_deliveries()
-
-
-def test_no_two_events_of_a_driver_are_equal_on_any_streams():
-    cluster = Cluster(regions=2, streams=2, publishers=(("r0",), ("r0",), ("r0",), ()))
-    cluster.run(3 * S)
-    records = [record for _, record in cluster.network.nodes["r0/driver-0"].records]
-    payloads = [bytes(record.payload) for record in records if record.kind == RecordKind.PUBLISHED]
-    events = [payload[at : at + 10] for payload in payloads for at in range(0, len(payload), 10)]
-    assert len(events) > 3000
-    assert len(set(events)) == len(events)
 
 
 def test_publishers_of_all_regions_share_a_stream_in_one_order():
@@ -59,18 +47,8 @@ def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_not
     check(cluster)
 
 
-@pytest.mark.parametrize(("seed", "durable"), [(0, False), (1, True)])
 @pytest.mark.slow
-def test_whatever_dies_stops_and_comes_back_nothing_is_lost_on_any_stream(seed, durable):
-    cluster = several(seed=seed, rate_per_s=1500, parameters={"durable": durable})
-    chaos = Chaos(cluster, seed)
-    now_us = 2 * S
-    cluster.run(now_us)
-    for _ in range(20):
-        chaos.step()
-        now_us += chaos.rng.choice([20_000, 100_000, 400_000, 900_000])
-        cluster.run(now_us)
-    chaos.end()
-    cluster.run(now_us + 3 * S)
-    cluster.network.tell(m.Nudge())
+def test_whatever_dies_stops_and_comes_back_nothing_is_lost_on_any_stream():
+    cluster = several(seed=1, rate_per_s=1000, parameters={"durable": True})
+    Chaos(cluster, 1).run()
     check(cluster)

@@ -104,6 +104,15 @@ class Launched:
 
         self.wait(is_drained)
 
+    def run_client(self, spec: NodeSpec, events: int) -> list[dict[str, Any]]:
+        """Run one client until it has this number of events of stream 0; return how it ended."""
+        self.start(spec)
+        self.wait_ready(1)
+        self.go()
+        self.wait(lambda: self.delivered.get(spec.name, {}).get("0", 0) >= events)
+        self.drain(clients=1)
+        return self.finish(1)
+
     def finish(self, count: int) -> list[dict[str, Any]]:
         self.tell("finish")
         return self.wait(lambda: len(ended := self.all_said("exited")) >= count and ended)

@@ -70,22 +70,7 @@ def perform(files, operations, one_by_one=True):
     return done, False
 
 
-def test_appended_and_rewritten_segments_survive_a_restart(tmp_path):
-    files = LogFiles(tmp_path / "log", CODEC)
-    assert files.open() == []
-    assert perform(files, PLAN) == (len(PLAN), False)
-    files.close()
-    assert stored(tmp_path / "log") == ({1: [3], 2: [6], 5: [10, 11]}, [])
-    assert stored(tmp_path / "log") == ({1: [3], 2: [6], 5: [10, 11]}, [])
-
-
-def test_a_process_that_keeps_nothing_leaves_nothing(tmp_path):
-    assert stored(tmp_path / "log") == ({}, [])
-    assert not (tmp_path / "log").exists()
-
-
-@pytest.mark.parametrize("one_by_one", [True, False])
-@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("part", "one_by_one"), [(0.0, False), (0.5, True), (1.0, False)])
 def test_after_a_crash_at_any_operation_all_that_was_durable_is_there_and_a_prefix_of_the_rest(
     tmp_path, part, one_by_one
 ):
@@ -134,24 +119,26 @@ def whole_log(folder):
     return sorted(folder.glob("*.log"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_a_damaged_last_segment_is_cut_with_a_warning_and_only_true_events_are_served(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("log")
-    last = whole_log(folder)[-1]
-    content = bytearray(last.read_bytes())
+def damaged(path, data):
+    """Flip a bit of a file, or cut it off, somewhere; return where."""
+    content = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(content) - 1))
     if data.draw(st.booleans()):
         content[at] ^= 1 << data.draw(st.integers(0, 7))
     else:
         del content[at:]
-    last.write_bytes(content)
+    path.write_bytes(content)
+    return at
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_damaged_last_segment_is_cut_with_a_warning_and_only_true_events_are_served(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("log")
+    at = damaged(whole_log(folder)[-1], data)
     found, said = stored(folder)
-    assert found in (
-        {1: [1, 2, 3, 4], 2: [5, 6], 3: [7]},
-        {1: [1, 2, 3, 4], 2: [5, 6], 3: []},
-        {1: [1, 2, 3, 4], 2: [5, 6]},
-    )
+    whole = {1: [1, 2, 3, 4], 2: [5, 6]}
+    assert found in ({**whole, 3: [7]}, {**whole, 3: []}, whole)
     assert bool(said) or found.get(3) == [7] or at in (0, 32)
     assert stored(folder) == (found, [])
 
@@ -163,17 +150,10 @@ def test_damage_in_an_older_segment_is_an_error_that_names_the_file_and_the_reme
 ):
     folder = tmp_path_factory.mktemp("log")
     path = whole_log(folder)[which]
-    content = bytearray(path.read_bytes())
-    at = data.draw(st.integers(0, len(content) - 1))
-    if data.draw(st.booleans()):
-        content[at] ^= 1 << data.draw(st.integers(0, 7))
-    else:
-        del content[at:]
-    path.write_bytes(content)
-    with pytest.raises(StorageError) as raised:
+    damaged(path, data)
+    with pytest.raises(StorageError, match="Restore it from a copy") as raised:
         stored(folder)
     assert str(path) in str(raised.value)
-    assert "Restore it from a copy" in str(raised.value)
 
 
 def test_two_processes_cannot_have_the_same_log(tmp_path):

@@ -147,19 +147,3 @@ def test_operations_accepted_before_the_end_are_on_disk(tmp_path):
         assert Node(tmp_path / "log").stored == [(1, [7]), (3, list(range(40, 50)))]
 
     asyncio.run(use())
-
-
-def test_a_torn_tail_is_cut_with_a_warning(tmp_path):
-    async def use():
-        node = Node(tmp_path / "log")
-        node.storage.take(append(0))
-        node.storage.take(append(1))
-        await node.storage.close()
-        (path,) = (tmp_path / "log").glob("*.log")
-        path.write_bytes(path.read_bytes()[:-3])
-        after = Node(tmp_path / "log")
-        assert after.stored == [(1, [0])]
-        assert [(line.event, line.level) for line in after.lines] == [("log_cut", "warning")]
-        assert "record 2 at byte" in after.lines[0].fields["problem"]
-
-    asyncio.run(use())

@@ -54,14 +54,11 @@ def test_values_are_read_and_shown_as_people_write_them(attribute, text, value):
     ("attribute", "text", "said"),
     [
         (PRICE, "cheap", "'cheap' is no number"),
-        (PRICE, "nan", "'nan' is not from 0 to 500"),
         (PRICE, "500.5", "'500.5' is not from 0 to 500"),
         (VOLUME, "1.5", "'1.5' is no integer"),
         (DAY, "30/Jan/98", "no date such as 2002-12-31"),
-        (DAY, "1997-12-31", "not from 1998-01-02 to 2002-12-31"),
         (SIDE, "hold", "none of its 2 values"),
         (SYMBOL, "abcd", "no word of at most 3 letters"),
-        (SYMBOL, "aaa", "'aaa' is not from aaz to zzz"),
     ],
 )
 def test_invalid_values_are_refused_with_a_reason(attribute, text, said):

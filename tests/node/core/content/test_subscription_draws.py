@@ -70,13 +70,6 @@ def test_templates_are_as_frequent_as_they_weigh():
     assert found.wish.tolist() == list(range(20_000))
 
 
-def test_parameters_are_as_skewed_as_asked():
-    zipf = {"wanted": {"kind": "zipf", "skew": 1.5}}
-    found = drawn({"volume": [{"kind": "equal"}]}, attributes=(REAL, WHOLE | zipf), count=5000)
-    counts = np.bincount(found.low[:, 1].astype(int), minlength=51)[1:]
-    assert counts[0] > 2 * counts[1] > 3 * counts[3] > 0
-
-
 def test_subscriptions_may_take_their_values_from_one_event():
     wanted = {"kind": "events"}
     workload = stock_quotes.workload(uniform=False)

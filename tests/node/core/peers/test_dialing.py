@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from node.core.machine import CancelTimer, Connect, SetTimer
+from node.core.machine import CancelTimer, SetTimer
 from node.core.peers.dialing import TRANSITIONS, Dialer, DialEvent, DialState, Pauses, Target
 
 FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
@@ -25,12 +25,6 @@ class Bench:
         (timer,) = [effect for effect in self.effects if isinstance(effect, SetTimer)]
         self.effects.clear()
         return timer.at_us - self.now_us
-
-
-def test_a_new_peer_is_dialled_at_once():
-    bench = Bench()
-    assert bench.take(DialEvent.START)
-    assert bench.effects == [Connect("peer", "address", 7, TIMEOUT_US)]
 
 
 def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():

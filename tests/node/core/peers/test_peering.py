@@ -133,7 +133,7 @@ class World:
         self.on_its_way |= {near: [m.Connected(near[1], peer)], far: [m.Connected(far[1])]}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
     first, second = Peer("a", "b"), Peer("b", "a")
     world = World(first, second, seed=seed)
@@ -145,32 +145,7 @@ def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
     assert all([what for what, _ in peer.told].count("opened") for peer in (first, second))
 
 
-def test_two_that_dial_each_other_at_once_seldom_open_a_third_connection():
-    worlds = [World(Peer("a", "b"), Peer("b", "a"), seed=seed) for seed in range(40)]
-    for world in worlds:
-        world.run()
-    assert sum(world.number > 4 for world in worlds) < 20
-
-
-@pytest.mark.parametrize("name", ["after", "before"])
-def test_of_two_crossed_connections_that_dialled_by_the_first_name_stays(name):
-    name = {"before": "a", "after": "z"}[name]  # than "m"
-    bench = Bench(name)
-    bench.give(m.Connected(1, name))
-    bench.hear(1, Hello(5, name))
-    bench.accept(2, name, incarnation=5)
-    assert bench.connections == ([1] if name == "z" else [2])
-
-
-def test_another_process_of_that_name_replaces_the_connection_dialled_from_either_side():
-    bench = Bench("z")
-    bench.give(m.Connected(1, "z"))
-    bench.hear(1, Hello(5, "z"))
-    bench.accept(2, "z", incarnation=6)
-    assert bench.connections == [2]
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
     names = "abcde"
     peers = [Peer(name, *(other for other in names if other != name)) for name in names]
@@ -179,36 +154,12 @@ def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
     assert [len(peer.connections) for peer in peers] == [len(names) - 1] * len(names)
 
 
-def test_nothing_is_dialled_before_the_process_runs_and_all_wanted_are_then():
-    peer = Peer("m", "x", "y")
-    dialled = [e.peer for e in peer.handle(m.Started(), 0) if isinstance(e, m.Connect)]
-    assert dialled == ["x", "y"]
-
-
 def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
     bench = Bench()
     bench.give(m.Connected(1))
     assert bench.effects == [m.Send(1, (Hello(1, "m"),))]
     bench.hear(1, Hello(9, "stranger"), Note("good day"))
     assert bench.peer.told == [("opened", "stranger"), ("good day", "stranger")]
-
-
-def test_messages_before_the_greeting_have_no_peer():
-    bench = Bench()
-    bench.give(m.Connected(1))
-    bench.hear(1, Note("psst"))
-    assert bench.peer.told == [("psst", "?")]
-    assert not bench.peer.channels
-
-
-def test_a_peer_that_comes_back_replaces_the_connection_that_is_still_held():
-    bench = Bench()
-    bench.accept(1, "x", incarnation=1)
-    bench.accept(2, "x", incarnation=2)
-    assert bench.peer.told == [("opened", "x"), ("lost", "x"), ("opened", "x")]
-    assert m.Close(1, abort=True) in bench.effects
-    assert bench.peer.channels["x"].incarnation == 2
-    assert bench.connections == [2]
 
 
 def test_a_wrong_peer_at_an_address_is_disconnected_and_the_right_one_redialled():
@@ -228,18 +179,6 @@ def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
     bench.give(m.Disconnected(1, "reset"))
     assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["x"]
     assert bench.peer.told == [("opened", "x"), ("lost", "x")]
-
-
-def test_the_dialling_side_closes_unwanted_connections():
-    bench = Bench("x")
-    bench.give(m.Connected(1, "x"))
-    bench.hear(1, Hello(1, "x"))
-    bench.accept(2, "y")
-    bench.peer.keep_connected([target("y"), target("z")])
-    bench.give(m.Nudge())
-    assert bench.effects_of(m.Close) == [m.Close(1)]
-    assert bench.connections == [2]
-    assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["z"]
 
 
 def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
@@ -312,14 +251,6 @@ def test_an_oversized_message_does_not_count_against_small_ones_after_it():
     assert bench.connections == [1]
     bench.peer.send(channel, *[Note("b" * 900)] * 2)
     assert bench.connections == []
-
-
-def test_bytes_that_are_no_message_end_a_connection_with_a_word_in_the_log():
-    bench = Bench()
-    bench.accept(1, "x")
-    bench.give(m.Malformed(1, "unknown flags"))
-    assert bench.effects_of(m.Close) == [m.Close(1)]
-    assert [line.event for line in bench.effects_of(m.Log)] == ["peer_rejected", "peer_lost"]
 
 
 def test_ready_is_reported_once_when_all_dialled_peers_have_greeted():
