@@ -136,9 +136,6 @@ class Place:
         if made.wait() not in {0, 1}:  # 1: on a busy machine it is not valid
             raise RuntimeError("the run that commands are tried on broke")
         [self.run] = (path for path in (folder / "runs").iterdir() if path.name != "latest")
-        for arguments in (["export", "-o", "archive.tar.zst"], ["history", "add", "--history", "past"]):
-            if self.start([*arguments, str(self.run)], "made").wait() != 0:
-                raise RuntimeError(f"cutset {arguments[0]} fails on the run that commands are tried on")
         self._roots = self._in_roots()
         self._mounts = _mounts(str(folder))
         self._half: Path | None = None
@@ -147,6 +144,12 @@ class Place:
             self._standing = lab.standing()
             self._inventory = lab.write_inventory("kills.yaml", lease=f"{LEASE_S}s")
             self._half = self._interrupted_run(lab)
+
+    def prepare(self) -> None:
+        """Make what commands that read archives or a history need."""
+        for arguments in (["export", "-o", "archive.tar.zst"], ["history", "add", "--history", "past"]):
+            if self.start([*arguments, str(self.run)], "made").wait() != 0:
+                raise RuntimeError(f"cutset {arguments[0]} fails on the run that commands are tried on")
 
     def start(self, arguments: Sequence[str], token: str) -> "subprocess.Popen[bytes]":
         """Start a command of Cutset, in a session of its own. `< FILE` at its end is its standard input."""
@@ -315,6 +318,7 @@ def main() -> int:
         on_machines = bool(ON_MACHINES.keys() & given.commands)
         lab = stack.enter_context(Lab(2)) if on_machines else None
         place = Place(given.folder.resolve(), alone=given.alone and not on_machines, lab=lab)
+        place.prepare()
         return _moments(place, given.commands, given.moments, given.seed)
 
 

@@ -28,7 +28,7 @@ def commands() -> list[list[str]]:
 def test_every_command_of_the_tutorial_works(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, text in files():
-        Path(name).write_text(text)
+        Path(name).write_text(text.replace("200/s", "100/s").replace("15s", "12s"))  # it takes half as long
     assert len(files()) == 2
     assert len(commands()) >= 10
     for words in commands():

@@ -7,11 +7,11 @@ import pytest
 from testbed.pytest_plugin.fixture import Cutset
 
 SHORT: dict[str, Any] = {
-    "duration": "8s",
-    "workload.rate": "1000/s",
+    "duration": "6s",
+    "workload.rate": "300/s",
     "faults": [
         {"name": "cut", "at": "1s", "cut": ["r0", "r1"]},
-        {"name": "restore", "at": "6s", "restore": ["r0", "r1"]},
+        {"name": "restore", "at": "4s", "restore": ["r0", "r1"]},
     ],
 }
 VIRTUAL = {**SHORT, "captures": "none"}
