@@ -20,19 +20,7 @@ def run_tool(tool: str, *arguments: str, package: str, text: str = "") -> str:
 
     package: the Debian package that has it. Raises MachineError if it is missing, TestbedError if it fails.
     """
-    try:
-        done = subprocess.run(
-            [tool, *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=TOOL_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise MachineError(f"`{tool}` is not installed (Debian and Ubuntu: package {package})") from None
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"`{tool}` took more than {TOOL_TIMEOUT_S} s") from None
+    done = _run([tool, *arguments], text, package=package, timeout_s=TOOL_TIMEOUT_S)
     if done.returncode != 0:
         raise TestbedError(f"{tool}: {' '.join(done.stderr.split())}")
     return done.stdout
@@ -48,25 +36,35 @@ def run_batch(tool: str, lines: Sequence[str], *, doing: str, env: Mapping[str, 
         return
     text = "\n".join(lines) + "\n"
     try:
-        result = subprocess.run(
-            [tool, "-batch", "-"],
-            env=None if env is None else {**os.environ, **env},
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise MachineError(
-            f"{doing}: `{tool}` is not installed (Debian and Ubuntu: package iproute2)"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"{doing}: `{tool} -batch` took more than {COMMAND_TIMEOUT_S} s") from None
+        result = _run([tool, "-batch", "-"], text, package="iproute2", timeout_s=COMMAND_TIMEOUT_S, env=env)
+    except TestbedError as error:
+        raise type(error)(f"{doing}: {error}") from None
     if result.returncode != 0:
         raise TestbedError(
             f"{doing}: {tool} {_failed_line(lines, result.stderr)}: {' '.join(result.stderr.split())}"
         )
+
+
+def _run(
+    command: Sequence[str], text: str, *, package: str, timeout_s: float, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with this input. Raises MachineError if it is missing, TestbedError after the timeout."""
+    try:
+        return subprocess.run(
+            command,
+            env=None if env is None else {**os.environ, **env},
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MachineError(
+            f"`{command[0]}` is not installed (Debian and Ubuntu: package {package})"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise TestbedError(f"`{command[0]}` took more than {timeout_s} s") from None
 
 
 def _failed_line(lines: Sequence[str], stderr: str) -> str:

@@ -29,7 +29,7 @@ from testbed.machines.inventory import Inventory, InventoryMachine, ShippingTime
 from testbed.machines.merging import machine_shares, merged
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import LEFT, agent_arguments
-from testbed.machines.shipping.fetching import state_there
+from testbed.machines.shipping.fetching import remove_folder, state_there
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
@@ -294,11 +294,11 @@ class _Run:
 
     def _ship(self, coordinator: Coordinator) -> None:
         during_run = self._inventory.shipping.when is ShippingTime.DURING
-        sources = []
-        for machine in self._placement.machines:
-            code = code_folder(machine, self._archive)
-            folder = machine.run_folder(self._run)
-            sources.append(MachineSource(machine, folder, code, self._lease_s, during_run=during_run))
+        lease_us = self._inventory.lease_us
+        sources = [
+            MachineSource.of_run(self._run, machine, self._archive, lease_us, during_run=during_run)
+            for machine in self._placement.machines
+        ]
         limits = ShippingLimits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
             sources,
@@ -327,7 +327,7 @@ class _Run:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
         parts, unusable = read_parts(self._run, self._plan, order)
-        interrupted = {name: ShippingResult(name, (), "shipping was interrupted", 0, 0) for name in order}
+        interrupted = {name: ShippingResult(name, "shipping was interrupted") for name in order}
         shipped = [(interrupted | self._shipped)[name] for name in order]
         lines = [line for each in shipped for line in each.lines()]
         base = replace(
@@ -346,8 +346,6 @@ class _Run:
             shipped = self._shipped.get(machine.name)
             if shipped is not None and shipped.complete:
                 with contextlib.suppress(TestbedError):  # it is small, and `cutset hosts --clean` finds it
-                    self._connections.to(machine).run(
-                        ["rm", "-rf", "--", machine.run_folder(self._run)], root=True
-                    )
+                    remove_folder(self._connections.to(machine), self._run)
         if self._shipped and all_complete(self._shipped):
             forget(self._run)

@@ -37,7 +37,7 @@ MACHINES_MAX = 250
 
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
-_PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
+_PATH = re.compile(r"(/(?!\.\.(/|$))[A-Za-z0-9._-]+)+")
 
 
 class Shaping(StrEnum):
@@ -61,22 +61,15 @@ def _ipv4(text: str) -> str:
         raise problem(f"{text!r:.40} is not an IPv4 address, such as 10.10.1.10") from None
 
 
-def _control(text: str) -> str:
-    if not _ADDRESS.fullmatch(text):
-        raise problem(f"{text!r:.40} is not a host name or address")
-    return text
+def _matching(pattern: re.Pattern[str], wanted: str) -> AfterValidator:
+    """Return a validator of texts that match the pattern."""
 
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise problem(f"{text!r:.60} is not {wanted}")
+        return text
 
-def _fingerprint(text: str) -> str:
-    if not _FINGERPRINT.fullmatch(text):
-        raise problem(f"{text!r:.60} is not a fingerprint: `ssh-keygen -lf FILE.pub` prints one, as SHA256:…")
-    return text
-
-
-def _absolute(text: str) -> str:
-    if not _PATH.fullmatch(text) or ".." in text.split("/"):
-        raise problem(f"{text!r:.60} is not a plain absolute path, such as {FOLDER}")
-    return text
+    return AfterValidator(check)
 
 
 def _written(pattern: re.Pattern[str]) -> WithJsonSchema:
@@ -85,10 +78,14 @@ def _written(pattern: re.Pattern[str]) -> WithJsonSchema:
 
 
 _Address = Annotated[str, AfterValidator(_ipv4), WithJsonSchema({"type": "string", "format": "ipv4"})]
-_Control = Annotated[str, AfterValidator(_control), _written(_ADDRESS)]
-_Fingerprint = Annotated[str, AfterValidator(_fingerprint), _written(_FINGERPRINT)]
+_Control = Annotated[str, _matching(_ADDRESS, "a host name or address"), _written(_ADDRESS)]
+_Fingerprint = Annotated[
+    str,
+    _matching(_FINGERPRINT, "a fingerprint: `ssh-keygen -lf FILE.pub` prints one, as SHA256:…"),
+    _written(_FINGERPRINT),
+]
 _Port = Annotated[WholeNumber, Field(ge=1, le=65_535)]
-_Folder = Annotated[str, AfterValidator(_absolute), _written(_PATH)]
+_Folder = Annotated[str, _matching(_PATH, f"a plain absolute path, such as {FOLDER}"), _written(_PATH)]
 _Count = Annotated[WholeNumber, Field(ge=1, le=10_000)]
 
 
@@ -249,21 +246,10 @@ def inventory_schema() -> dict[str, Any]:
 
 
 def _machine(given: _Machine, common: _Inventory) -> InventoryMachine:
-    def chosen(field: str) -> Any:
-        own = getattr(given, field)
-        return getattr(common, field) if own is None else own
-
-    key = chosen("key")
-    return InventoryMachine(
-        name=given.name,
-        control=given.control,
-        port=chosen("port"),
-        user=chosen("user"),
-        key=None if key is None else Path(key).expanduser(),
-        host_key=given.host_key,
-        experiment=given.experiment,
-        links=dict(given.links),
-        serves=given.serves,
-        takes=chosen("takes"),
-        folder=chosen("folder"),
-    )
+    """Return the machine, with the inventory's values for fields that it does not have."""
+    own = {name: value for name in _Machine.model_fields if (value := getattr(given, name)) is not None}
+    fields: dict[str, Any] = dict.fromkeys(_Machine.model_fields)
+    fields |= {name: getattr(common, name) for name in ("port", "user", "key", "takes", "folder")} | own
+    if fields["key"] is not None:
+        fields["key"] = Path(fields["key"]).expanduser()
+    return InventoryMachine(**fields)

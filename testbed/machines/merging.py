@@ -7,6 +7,7 @@ offset of its clock from ours, measured over the control connection.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from experiments.files.sanitize import sanitize
 from experiments.records.observations import MachineShare
@@ -18,6 +19,8 @@ from testbed.machines.software.needed_programs import Versions
 UNENDED = "its part has no outcome: it goes on there, or was ended early (`hosts --clean`, a power failure)"
 
 _PHASES = list(RunPhase)
+_LISTS = ("changes", "processes", "throttles", "captures", "probes", "counters", "cpu")
+"""The fields of a record with entries that are of one machine."""
 
 
 def machine_shares(
@@ -51,21 +54,19 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
     earlier = [line for line in base.problems if not line.endswith(UNENDED)]
     said += [f"{name}: {UNENDED}" for name, part in known.items() if part.outcome is None]
     zeros = {machine.name: machine.zero_ns or 0 for machine in base.machines}
-    changes = [replace(each, machine=name) for name, part in known.items() for each in part.changes]
+    lists: dict[str, Any] = {
+        field: tuple(
+            replace(each, machine=name) for name, part in known.items() for each in getattr(part, field)
+        )
+        for field in _LISTS
+    }
+    lists["changes"] = tuple(
+        sorted(lists["changes"], key=lambda each: each.requested_ns - zeros[each.machine])
+    )
     record = replace(
         base,
+        **lists,
         problems=tuple(dict.fromkeys((*earlier, *said))),
-        changes=tuple(sorted(changes, key=lambda each: each.requested_ns - zeros[each.machine or ""])),
-        processes=tuple(
-            replace(each, machine=name) for name, part in known.items() for each in part.processes
-        ),
-        throttles=tuple(
-            replace(each, machine=name) for name, part in known.items() for each in part.throttles
-        ),
-        captures=tuple(replace(each, machine=name) for name, part in known.items() for each in part.captures),
-        probes=tuple(replace(each, machine=name) for name, part in known.items() for each in part.probes),
-        counters=tuple(replace(each, machine=name) for name, part in known.items() for each in part.counters),
-        cpu=tuple(replace(each, machine=name) for name, part in known.items() for each in part.cpu),
         outcome=_outcome(list(known.values()), missing=len(order) - len(known)),
     )
     if not known:

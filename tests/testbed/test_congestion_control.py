@@ -5,14 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.loader import load_experiment
 from testbed import congestion_control
 from testbed.errors import MachineError
-from testbed.planning import make_plan
-from topologies.loader import load_topology
+from tests.plans import plan_named
 
-EXPERIMENT = load_experiment("link-failure")
-PLAN = make_plan(EXPERIMENT, load_topology(EXPERIMENT.topology), seed=1, links_kind="auto")
+PLAN = plan_named("link-failure")
 
 
 @pytest.fixture

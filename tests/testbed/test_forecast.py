@@ -8,18 +8,15 @@ from typing import Any
 
 import pytest
 
-from experiments.loader import load_experiment
 from experiments.planned.plan import Plan, plan_to_json
 from testbed.forecast import forecast, takes_per_s
-from testbed.planning import make_plan
-from topologies.loader import load_topology
+from tests.plans import plan_named
 
 PROCESSORS = os.cpu_count() or 1
 
 
 def plan(*overrides: str) -> Plan:
-    experiment = load_experiment("star-outages", list(overrides))
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+    return plan_named("star-outages", *overrides)
 
 
 def ran(folder: Path, of: Plan, busy: float, **fields: Any) -> None:

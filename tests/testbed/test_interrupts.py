@@ -68,16 +68,6 @@ def test_one_that_comes_while_it_is_asked_for_again_is_asked_for_once_more(capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_other_errors_that_python_drops_are_told_as_ever(monkeypatch):
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", told.append)
-    with none_dropped():
-        collected = Collected()
-        _reference = weakref.ref(collected, lambda _: 1 / 0)
-        del collected
-    assert [one.exc_type for one in told] == [ZeroDivisionError]
-
-
 HANDLED = (signal.SIGALRM, signal.SIGINT, signal.SIGTERM)
 
 
@@ -119,3 +109,13 @@ def test_a_time_that_is_over_just_when_work_begins_or_ends_leaves_nothing_behind
         with pytest.raises(KeyboardInterrupt):
             limit.within(1000, wait_for_ever)
     assert limit == Limit(passed=not at_the_end, by_user=False)
+
+
+def test_other_errors_that_python_drops_are_told_as_ever(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with none_dropped():
+        collected = Collected()
+        _reference = weakref.ref(collected, lambda _: 1 / 0)
+        del collected
+    assert [one.exc_type for one in told] == [ZeroDivisionError]

@@ -9,6 +9,7 @@ from experiments.loader import load_experiment
 from experiments.planned.changes import LinkChange, ProcessChange
 from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.planning import make_plan, process_seed
+from tests.plans import plan_named
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
@@ -16,28 +17,13 @@ from topologies.model import Topology
 PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
 
 
-def plan_of(*overrides: str, seed: int | None = None, links_kind: str = "auto") -> Plan:
-    experiment = load_experiment("link-failure", (*PLAIN, *overrides))
-    return make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind=links_kind)
+def plan_of(*overrides: str, seed: int = 1, links: str = "auto") -> Plan:
+    return plan_named("link-failure", *PLAIN, *overrides, seed=seed, links=links)
 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return plan_of()
-
-
-def test_each_region_has_a_gateway_and_then_its_hosts(plan):
-    assert [host.name for host in plan.hosts[:5]] == [
-        "r0-gw",
-        "r0-proxy-0",
-        "r0-driver-0",
-        "r0-client-0",
-        "r0-client-1",
-    ]
-    assert [region.gateway for region in plan.regions] == ["r0-gw", "r1-gw", "r2-gw", "r3-gw"]
-    assert [(stream.number, stream.region, stream.name) for stream in plan.streams] == [
-        (number, f"r{number}", f"r{number}") for number in range(4)
-    ]
 
 
 def test_streams_are_so_many_of_each_region_or_those_of_a_list():
@@ -99,13 +85,6 @@ def test_hosts_and_both_sides_of_links_are_captured(plan):
     assert not any("gw" in file for file in files)
 
 
-@pytest.mark.parametrize(
-    ("captures", "count"), [("none", 0), ("{where: [hosts]}", 16), ("{where: [gateways]}", 12)]
-)
-def test_captures_are_where_they_were_asked_for(captures, count):
-    assert len(plan_of(f"captures={captures}").captures) == count
-
-
 def test_changes_of_links_and_processes_are_in_order():
     plan = plan_of(
         "faults=[{name: cut, at: 9s, cut: [r2, r3]}, {at: 5s, kill: r2/proxy-0},"
@@ -114,16 +93,6 @@ def test_changes_of_links_and_processes_are_in_order():
     kinds = [(type(change), change.at_us // 1_000_000) for change in plan.changes]
     assert kinds == [(ProcessChange, 5), (LinkChange, 9), (LinkChange, 9), (ProcessChange, 9)]
     assert [fault.name for fault in plan.faults] == ["kill-1", "cut", "restart-1"]
-
-
-def test_a_process_that_joins_is_planned_but_not_there_from_the_beginning():
-    plan = plan_of(
-        "faults=[{at: 5s, join: r0/client-1}, {at: 9s, leave: r0/client-1}, {at: 9s, leave: r0/client-0}]",
-        "expect=[]",
-    )
-    assert "r0/client-1" in {process.name for process in plan.processes}
-    assert plan.joining == ("r0/client-1",)
-    assert [change.action for change in plan.changes] == ["join", "leave", "leave"]
 
 
 def test_a_seed_reaches_every_process_and_each_has_its_own(plan):
@@ -148,7 +117,7 @@ def test_a_plan_survives_json():
         " {at: 5s, kill: r2/proxy-0}]",
         "captures={snaplen: 128B}",
         "workload={event_size: 1kB, closed_loop: true}",
-        links_kind="relay",
+        links="relay",
     )
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan), allow_nan=False))) == plan
 

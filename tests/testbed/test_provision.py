@@ -135,17 +135,6 @@ def test_no_server_is_started_or_left_masked(tmp_path: Path, apt: str, code: int
     assert calls.read_text().splitlines() == [f"{verb} {SERVICES}" for verb in (*said, "unmask")]
 
 
-def test_services_of_an_erlang_that_was_there_before_are_left_as_they_are(tmp_path: Path) -> None:
-    path, calls = tools(tmp_path / "bin", *BASICS, "env", "tail"), tmp_path / "calls"
-    fake(path, "apt-get", "exit 0")
-    fake(path, "epmd", "exit 0")
-    fake(path, "systemctl", f'echo "$@" >>{calls}')
-    assert provision("systems", path, uid=0).returncode == 0
-    masked = calls.read_text().splitlines()[0].split()
-    assert "rabbitmq-server.service" in masked
-    assert not [unit for unit in masked if unit.startswith("epmd")]
-
-
 def test_the_check_is_silent_if_nothing_is_missing(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS)
     for package in packages():
@@ -154,16 +143,6 @@ def test_the_check_is_silent_if_nothing_is_missing(tmp_path: Path) -> None:
     java(tmp_path / "java", path, version="21.0.2")
     result = provision("test", path, uid=1000)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-
-
-def test_a_package_without_programs_is_proven_by_a_file(tmp_path: Path) -> None:
-    path = tools(tmp_path / "bin", *BASICS)
-    for package in packages():
-        if package.name != "vagrant-libvirt":
-            prove(package, path)
-    missing = provision("test", path, uid=1000).stderr
-    assert "missing: vagrant-libvirt (Vagrant's provider for Linux)" in missing
-    assert "missing: vagrant (" not in missing
 
 
 def test_a_java_that_is_too_old_counts_as_missing(tmp_path: Path) -> None:

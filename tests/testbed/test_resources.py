@@ -4,22 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.loader import load_experiment
 from experiments.planned.plan import Plan
 from testbed import resources
 from testbed.capturing.capture_commands import BUFFER_KIB, BUFFER_KIB_MIN, BUFFERS_SHARE, buffer_kib
 from testbed.errors import MachineError
-from testbed.planning import make_plan
 from testbed.resources import PROCESSES_PER_PROCESSOR_MAX, check_resources, needed_bytes, smaller_buffers
-from topologies.loader import load_topology
+from tests.plans import plan_named
 
 GIB = 1 << 30
 
 
 def plan(clients: int) -> Plan:
     """Return the plan of the main job with this many clients in each of its four regions."""
-    experiment = load_experiment("link-failure", [f"roles.client={clients}"])
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    return plan_named("link-failure", f"roles.client={clients}")
 
 
 @pytest.fixture(autouse=True)

@@ -61,14 +61,6 @@ def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:
     assert str(error.value) == f"--resume runs/x: {said}"
 
 
-def test_a_sweep_in_another_order_is_refused_with_that_reason() -> None:
-    axes = [("roles.driver", "[1, 2]"), ("workload.rate", "[5/s, 6/s]")]
-    one, other = (f"sweep={{{', '.join(f'{k}: {v}' for k, v in order)}}}" for order in (axes, axes[::-1]))
-    record = new_record(DIRECTORY, Points(chosen(one)), None)
-    with pytest.raises(InputError, match="lists its variants or values in another order than when it began"):
-        record_to_resume(record, Points(chosen(other)), DIRECTORY)
-
-
 def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
     record = new_record(DIRECTORY, Points(chosen()), None)
     ended = replace(record.runs[0], state=RunState.DONE, verdict="passed")
@@ -96,3 +88,11 @@ def test_completed_runs_are_not_repeated_but_crashed_ones_are():
     assert [run.name for run in again.pending] == ["2-driver-2-r0", "1-driver-1-r1", "2-driver-2-r1"]
     assert again.pending[0].problem is None
     assert not record.passed
+
+
+def test_a_sweep_in_another_order_is_refused_with_that_reason() -> None:
+    axes = [("roles.driver", "[1, 2]"), ("workload.rate", "[5/s, 6/s]")]
+    one, other = (f"sweep={{{', '.join(f'{k}: {v}' for k, v in order)}}}" for order in (axes, axes[::-1]))
+    record = new_record(DIRECTORY, Points(chosen(one)), None)
+    with pytest.raises(InputError, match="lists its variants or values in another order than when it began"):
+        record_to_resume(record, Points(chosen(other)), DIRECTORY)

@@ -117,18 +117,6 @@ def test_a_trace_that_no_link_can_follow_is_refused(plan_in, given: dict[str, st
         plan_in(**given)
 
 
-def test_a_file_that_is_not_there_and_a_trace_of_nothing_are_named_with_their_line(tmp_path: Path) -> None:
-    for trace, said in (
-        ("{rate: nowhere.trace}", r"t.yaml:6: links.0.trace.rate: there is no file .*nowhere.trace"),
-        ("{}", r"t.yaml:6: links.0.trace: names no file"),
-        ("{loss: x}", r"t.yaml:6: links.0.trace.loss: unknown field"),
-    ):
-        text = "name: t\nregions: {r0: {}, r1: {}}\nlinks:\n  - between: [r0, r1]\n    delay: 1ms\n"
-        (tmp_path / "t.yaml").write_text(f"{text}    trace: {trace}\n")
-        with pytest.raises(InputError, match=said):
-            load_topology(str(tmp_path / "t.yaml"))
-
-
 def test_the_synthetic_traces_are_what_is_said_to_draw_them() -> None:
     for name, text in synthetic.texts().items():
         assert (synthetic.FOLDER / name).read_text() == text, name
@@ -141,3 +129,15 @@ def test_the_plans_text_says_what_links_follow(capsys: pytest.CaptureFixture[str
     assert (
         "r0-edge forward   rate   6.362 Mbit/s on average, 0 to 59.35  lte-synthetic-down.trace, 60s" in text
     )
+
+
+def test_a_file_that_is_not_there_and_a_trace_of_nothing_are_named_with_their_line(tmp_path: Path) -> None:
+    for trace, said in (
+        ("{rate: nowhere.trace}", r"t.yaml:6: links.0.trace.rate: there is no file .*nowhere.trace"),
+        ("{}", r"t.yaml:6: links.0.trace: names no file"),
+        ("{loss: x}", r"t.yaml:6: links.0.trace.loss: unknown field"),
+    ):
+        text = "name: t\nregions: {r0: {}, r1: {}}\nlinks:\n  - between: [r0, r1]\n    delay: 1ms\n"
+        (tmp_path / "t.yaml").write_text(f"{text}    trace: {trace}\n")
+        with pytest.raises(InputError, match=said):
+            load_topology(str(tmp_path / "t.yaml"))

@@ -16,9 +16,9 @@ from testbed.capturing.capture_size import capture_bytes_per_s
 from testbed.cli import main
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.machines.inventory import load_inventory
-from testbed.planning import make_plan
 from testbed.sandbox.requirements import RUN_TOOLS
 from testbed.traffic import client_command, server_command
+from tests.plans import plan_named
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -35,8 +35,7 @@ TRAFFIC = f"traffic=[{BACKUP}, {VIDEO}]"
 
 
 def plan_of(*overrides: str) -> Plan:
-    experiment = load_experiment("star-outages", list(overrides))
-    return make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="relay")
+    return plan_named("star-outages", *overrides, links="relay")
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +91,6 @@ def test_commands_say_all_that_was_asked_for(plan):
     assert datagrams[datagrams.index("--time") + 1] == "2"
 
 
-def test_traffic_counts_in_the_capture_size(plan):
-    more = capture_bytes_per_s(plan) - capture_bytes_per_s(plan_of())
-    least = (
-        2 * 10_000_000 / 8 + 2 * 2 * 1_000_000 / 8
-    )  # one link that it fills, and two at 1 Mbit/s; both sides
-    assert least < more < 1.2 * least
-
-
 def test_virtual_time_and_other_machines_refuse_it_in_one_line(plan, tmp_path, capsys):
     given = ["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]
     assert main.run([*given, "--on", "simulator"]) == 2
@@ -131,3 +122,11 @@ def test_a_run_that_is_left_early_has_the_traffic_until_then():
         left = known.until(duration_us)
         assert [entry.name for entry in left.traffic] == names
         assert type(experiment).model_validate(left.to_json()) == left
+
+
+def test_traffic_counts_in_the_capture_size(plan):
+    more = capture_bytes_per_s(plan) - capture_bytes_per_s(plan_of())
+    least = (
+        2 * 10_000_000 / 8 + 2 * 2 * 1_000_000 / 8
+    )  # one link that it fills, and two at 1 Mbit/s; both sides
+    assert least < more < 1.2 * least

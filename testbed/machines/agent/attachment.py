@@ -5,6 +5,18 @@ Messages of the run are numbered in order, so that a controller that reconnects 
 Messages that control the run (barriers, phases, its outcome) are retained to its end; the plan bounds their
 number. The kinds in `LAST_KEPT`, which are superseded by later ones or only shown, are retained up to the
 given number; the numbers of dropped messages stay empty.
+
+Messages are lines of JSON. The controller sends
+
+    {"from": N}                            first: send the messages from number N on
+    {"do": "clock", "id": K}               answered at once with the machine's time; renews the lease
+    {"do": "go on", "at": PLACE, …}        to the run (`testbed.runner.barrier`)
+    {"do": "stop", "why": TEXT}            to the run: end in order
+    {"do": "bye"}                          the files are shipped, or never will be: end
+
+The supervisor sends the messages of the run (`testbed.runner.record`), each with its number `n`, so that a
+controller that reconnects misses none. Messages that are soon out of date (`PASSING`) have no number and are
+not repeated. After the run it sends {"did": "ended"}.
 """
 
 import socket
@@ -13,6 +25,7 @@ from collections.abc import Iterator
 
 from testbed.json_lines import Message, MessageParser, line_of
 
+PASSING = frozenset({"progress", "clock"})
 LAST_KEPT = {"counts": 1, "change": 10_000}
 
 

@@ -21,8 +21,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.json_lines import Message, line_of
 from testbed.machines.agent import files
-from testbed.machines.agent.attachment import Attachment, RetainedMessages
-from testbed.machines.agent.messages import PASSING
+from testbed.machines.agent.attachment import PASSING, Attachment, RetainedMessages
 from testbed.runner.record import RUNNER_LOG, record_crash
 from testbed.runner.throttles import throttled
 from testbed.sandbox import Sandbox

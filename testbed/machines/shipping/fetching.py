@@ -20,9 +20,8 @@ from testbed.machines.merging import merged
 from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
 from testbed.machines.shipping.limits import ShippingLimits
-from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.parts import about_parts, read_parts
-from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
+from testbed.machines.shipping.receiver import Listener, MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.software.deploy import code_folder, deploy_to, our_python
 from testbed.machines.ssh.connection_pool import connected
@@ -58,6 +57,12 @@ def state_there(connection: SshConnection, archive: Archive, folder: str) -> str
     return answer.stdout.decode(errors="replace").strip()
 
 
+def remove_folder(connection: SshConnection, run: RunDirectory) -> None:
+    """Remove a run's folder from a machine whose files have all arrived. Raises UnreachableError."""
+    folder = connection.machine.run_folder(run)
+    connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
+
+
 @dataclass(frozen=True, slots=True)
 class RunFetch:
     """One attempt. say: shows progress messages; listener: notified of each machine's progress."""
@@ -88,7 +93,7 @@ class RunFetch:
         self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
         with connected(asked) as connections:
             shipped = {
-                machine.name: ShippingResult(machine.name, (), str(result), 0, 0)
+                machine.name: ShippingResult(machine.name, str(result))
                 for machine, result in zip(asked, connections, strict=True)
                 if isinstance(result, TestbedError)
             }
@@ -96,7 +101,7 @@ class RunFetch:
             for connection, result in zip(here, on_each(self._ready, here), strict=True):
                 if isinstance(result, TestbedError):
                     name = connection.machine.name
-                    shipped[name] = ShippingResult(name, (), str(result), 0, 0)
+                    shipped[name] = ShippingResult(name, str(result))
             ready = [connection for connection in here if connection.machine.name not in shipped]
             shipped |= self._ship([connection.machine for connection in ready])
             self._note(machines, known, shipped)
@@ -120,7 +125,7 @@ class RunFetch:
         patience_s = self.inventory.lease_us / 1e6 + TIDY_END_S
         deadline_s, said = time.monotonic() + patience_s, False
         while True:
-            state = state_there(connection, self.archive, self._folder(machine))
+            state = state_there(connection, self.archive, machine.run_folder(self.run))
             if state == IN_USE:
                 raise TestbedError(f"{machine.name}: the run goes on there, and its controller is connected")
             if state != HELD:
@@ -139,13 +144,7 @@ class RunFetch:
         if machines:
             self.say("fetching missing files, and checking those that are here")
         sources = [
-            MachineSource(
-                machine,
-                self._folder(machine),
-                code_folder(machine, self.archive),
-                self.inventory.lease_us / 1e6,
-                during_run=False,
-            )
+            MachineSource.of_run(self.run, machine, self.archive, self.inventory.lease_us, during_run=False)
             for machine in machines
         ]
         return ship(
@@ -178,11 +177,7 @@ class RunFetch:
         write_record(self.run.run_json, merged(base, parts, order))
 
     def _remove(self, connection: SshConnection) -> None:
-        folder = self._folder(connection.machine)
-        connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
-
-    def _folder(self, machine: InventoryMachine) -> str:
-        return machine.run_folder(self.run)
+        remove_folder(connection, self.run)
 
 
 def not_all_here(run: RunDirectory) -> set[str]:

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machines.shipping.frames import CHUNK_BYTES_MAX
+from testbed.machines.shipping.protocol import CHUNK_BYTES_MAX
 
 BURST_S = 0.25
 """The burst after a pause, in seconds at the rate, and the transmission time of a chunk."""
@@ -15,7 +15,6 @@ FREE_BYTES_MIN = 256 << 20
 LOOK_EVERY_BYTES = 64 << 20
 
 PATIENCE_S = 60.0
-SILENCE_S = 20.0
 RETRY_S = 0.1
 
 
@@ -23,15 +22,13 @@ RETRY_S = 0.1
 class ShippingLimits:
     """The limits for shipping one run.
 
-    patience_s: how long a machine may deliver no data, over all retries, until it is given up. silence_s: how
-    long a connection may leave a request unanswered until it is replaced. retry_s: the first pause before
-    another connection.
+    patience_s: how long a machine may deliver no data, over all retries, until it is given up. retry_s: the
+    first pause before another connection.
     """
 
     rate_bits_per_s: int | None = None
     disk_bytes: int | None = None
     patience_s: float = PATIENCE_S
-    silence_s: float = SILENCE_S
     retry_s: float = RETRY_S
 
 

@@ -8,7 +8,7 @@ runner's log, go into the machine's own folder.
 import re
 from pathlib import PurePosixPath
 
-from testbed.machines.shipping.frames import ShippingError
+from testbed.errors import TestbedError
 
 SHARED = frozenset({"captures", "logs", "deliveries", "storage", "programs"})
 GROWING = frozenset({"captures", "logs", "deliveries"})
@@ -24,6 +24,10 @@ PATH_BYTES_MAX = 1024
 PART_BYTES_MAX = 200  # file systems accept 255; this leaves room for endings
 DEPTH_MAX = 16
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
+
+
+class ShippingError(TestbedError, ValueError):
+    """The other side violates the protocol. It is also an error of validation."""
 
 
 def checked(path: object) -> str:

@@ -53,10 +53,10 @@ class ShippingResult:
     """
 
     machine: str
-    files: tuple[ShippedFile, ...]
     problem: str
-    connections: int
-    wire_bytes: int
+    files: tuple[ShippedFile, ...] = ()
+    connections: int = 0
+    wire_bytes: int = 0
 
     @property
     def complete(self) -> bool:

@@ -2,9 +2,9 @@
 
     python -m testbed.machines.shipping.sender FOLDER --idle 60
 
-Its only state is the listing of the folder, and it writes no files. By default it runs at the lowest
-priority, so that it does not disturb an experiment. The kernel ends it (alarm(2)) if it receives no request
-for `--idle` seconds, also if it is blocked in a write to a dead connection.
+It has no state and writes no files. By default it runs at the lowest priority, so that it does not disturb an
+experiment. The kernel ends it (alarm(2)) if it receives no request for `--idle` seconds, also if it is
+blocked in a write to a dead connection.
 """
 
 import argparse
@@ -16,20 +16,22 @@ from io import FileIO
 from pathlib import Path
 
 from experiments.files.whole_files import BEGUN
-from testbed.machines.shipping.frames import GREETING, FrameReader, Kind, ShippingError, encode
-from testbed.machines.shipping.messages import (
-    ENTRIES_MAX,
+from testbed.machines.shipping.names import ShippingError, checked
+from testbed.machines.shipping.partial_file import file_digest, tail_digest
+from testbed.machines.shipping.protocol import (
+    GREETING,
     TEXT_MAX,
     FileEntry,
+    FrameReader,
     Hash,
-    Listing,
+    Kind,
     Read,
-    decode_message,
+    Request,
+    decode_request,
+    encode,
     encode_data,
-    encode_message,
+    encode_listing,
 )
-from testbed.machines.shipping.names import checked
-from testbed.machines.shipping.partial_file import file_digest, tail_digest
 
 IDLE_S = 60
 NICENESS = 19
@@ -54,7 +56,6 @@ class Sender:
         self._without = without
         self._write = write
         self._alive = alive
-        self._listed: dict[str, FileEntry] = {}
 
     def serve(self, frames: FrameReader) -> None:
         """Greet and answer until the requests end.
@@ -70,69 +71,46 @@ class Sender:
             self._alive()
             match kind:
                 case Kind.LIST:
-                    self._list()
+                    self._write(encode_listing(self._entries()))
                 case Kind.READ:
-                    self._read(decode_message(Read, body))
+                    self._answer(decode_request(Read, body), _read)
                 case Kind.HASH:
-                    self._hash(decode_message(Hash, body))
+                    self._answer(decode_request(Hash, body), self._hash)
                 case _:
                     raise ShippingError(f"{kind} is not a request")
 
-    def _list(self) -> None:
-        found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
-        new = [entry for path, entry in sorted(found.items()) if self._listed.get(path) != entry]
-        names: list[FileEntry | str] = [*sorted(self._listed.keys() - found.keys()), *new]
-        self._listed = found
-        for start in range(0, max(1, len(names)), ENTRIES_MAX):
-            part = names[start : start + ENTRIES_MAX]
-            listing = Listing(
-                tuple(name for name in part if isinstance(name, FileEntry)),
-                tuple(name for name in part if isinstance(name, str)),
-                more=start + ENTRIES_MAX < len(names),
-            )
-            self._write(encode_message(listing))
-
-    def _walk(self) -> list[FileEntry]:
+    def _entries(self) -> list[FileEntry]:
         """List all files; a run that has not begun yet has no folder and no files."""
         try:
-            return list(walk(self._folder))
+            return [entry for entry in walk(self._folder) if entry.path not in self._without]
         except FileNotFoundError:
             return []
 
-    def _read(self, asked: Read) -> None:
-        def read(file: FileIO) -> bytes | None:
-            if asked.tail and tail_digest(file, asked.offset) != asked.tail:
-                return None
-            file.seek(asked.offset)
-            data = file.read(asked.length)
-            return encode_data(data) if len(data) == asked.length else None
+    def _hash(self, asked: Hash, file: FileIO) -> bytes | None:
+        digest = file_digest(file, asked.size, self._busy)
+        return None if digest is None else encode(Kind.DIGEST, digest)
 
-        self._answer(asked.path, read)
-
-    def _hash(self, asked: Hash) -> None:
-        def read(file: FileIO) -> bytes | None:
-            digest = file_digest(file, asked.size, self._busy)
-            return None if digest is None else encode(Kind.DIGEST, digest)
-
-        self._answer(asked.path, read)
-
-    def _answer(self, path: str, read: Callable[[FileIO], bytes | None]) -> None:
+    def _answer(self, asked: Request, read: Callable[[Request, FileIO], bytes | None]) -> None:
         """Answer with the result of `read` for the file if it is still the listed one."""
-        told = self._listed.get(path)
         try:
-            with FileIO(self._folder / path, opener=_open_no_link) as file:
-                same = told is not None and os.fstat(file.fileno()).st_ino == told.identity
-                answer = read(file) if same else None
+            with FileIO(self._folder / asked.path, opener=_open_no_link) as file:
+                same = os.fstat(file.fileno()).st_ino == asked.identity
+                answer = (read(asked, file) if same else None) or encode(Kind.CHANGED)
         except OSError as error:
             answer = encode(Kind.GONE, (error.strerror or type(error).__name__).encode())
-        if answer is None:
-            self._listed.pop(path, None)
-            answer = encode(Kind.CHANGED)
         self._write(answer)
 
     def _busy(self) -> None:
         self._alive()
         self._write(encode(Kind.BUSY))
+
+
+def _read(asked: Read, file: FileIO) -> bytes | None:
+    if asked.tail and tail_digest(file, asked.offset) != asked.tail:
+        return None
+    file.seek(asked.offset)
+    data = file.read(asked.length)
+    return encode_data(data) if len(data) == asked.length else None
 
 
 def walk(folder: Path, below: str = "") -> Iterator[FileEntry]:

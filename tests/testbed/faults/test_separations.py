@@ -4,7 +4,6 @@ import pytest
 
 from experiments.planned.changes import ProcessAction, ProcessChange
 from experiments.planned.plan import Plan
-from testbed.cli import main
 from tests.plans import plan_named
 from topologies.errors import InputError
 
@@ -58,15 +57,6 @@ def test_a_direction_alone_may_be_affected():
     assert changes(forward) == [(5, "mute", PROXY, SEPARATE, (ONE,))]
     backward = f"{{name: deaf, at: 5s, separate: {PROXY}, from: [{ONE}], direction: backward}}"
     assert changes(backward) == [(5, "deaf", ONE, SEPARATE, (PROXY,))]
-
-
-def test_two_hear_each_other_again_when_the_last_fault_that_keeps_them_apart_is_over():
-    first = f"{{name: first, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward, for: 4s}}"
-    second = f"{{name: second, at: 7s, separate: {PROXY}, from: [{ONE}], direction: forward, for: 5s}}"
-    assert changes(first, second) == [
-        (5, "first", PROXY, SEPARATE, (ONE,)),
-        (12, "second", PROXY, REJOIN, (ONE,)),
-    ]
 
 
 def test_a_restore_by_its_name_ends_it_and_nothing_changes_after_the_drivers_have_stopped():
@@ -125,14 +115,3 @@ def test_a_block_is_a_rule_at_each_host_whose_packets_it_keeps_and_ends_by_its_n
 def test_the_peers_of_a_block_must_exist(others, said):
     with pytest.raises(InputError, match=said):
         planned(f"{{at: 5s, block: r0/proxy-0, from: {others}}}")
-
-
-def test_virtual_time_refuses_blocks(capsys):
-    wall = "{name: wall, at: 5s, block: r0/proxy-0, from: [r1/proxy-0]}"
-    assert (
-        main.run(
-            ["run", "link-failure", "--on", "simulator", "--set", f"faults=[{wall}]", "--set", "expect=[]"]
-        )
-        == 2
-    )
-    assert "virtual time has no packets that a block could drop" in capsys.readouterr().err

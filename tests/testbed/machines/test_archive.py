@@ -115,13 +115,6 @@ def test_the_same_files_give_the_same_bytes_in_whatever_process_and_order() -> N
     assert others == [pack(files)] * 2
 
 
-def test_a_changed_file_gives_another_archive() -> None:
-    files = {"node/__init__.py": b"", "node/a.py": b"A = 1\n"}
-    assert pack(files) == pack(files)
-    assert pack({**files, "node/a.py": b"A = 2\n"}) != pack(files)
-    assert pack({**files, "node/b.py": b""}) != pack(files)
-
-
 def test_the_archive_is_built_once_and_old_ones_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,16 +102,6 @@ def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archi
     assert {name: machine.changed_files() for name, machine in pair.machines.items()} == before
 
 
-def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
-    pair: Lab, archive: Archive
-) -> None:
-    inventory = pair.write_inventory("nobody.yaml", machines={"h1": {"control": "192.168.56.99"}})
-    found = examined(pair, archive, inventory)
-    assert found["h1"].facts is None
-    assert found["h1"].missing[0].problem.startswith("cannot be reached by SSH at 192.168.56.99")
-    assert found["h0"].facts is not None
-
-
 def test_a_wrong_address_is_reported_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("wrong.yaml", machines={"h1": {"experiment": "10.10.1.77"}})
     found = examined(pair, archive, inventory)
@@ -148,11 +138,6 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
         each for each in found["h1"].findings if each.state is FindingState.NOTE and each.subject == "network"
     ]
     assert "links between machines get 1350 at most" in small.problem
-
-
-def test_a_folder_that_cannot_be_made_is_reported(pair: Lab, archive: Archive) -> None:
-    inventory = pair.write_inventory("file.yaml", folder="/etc/hostname/cutset")
-    assert "/etc/hostname is not a folder" in only_problem(examined(pair, archive, inventory)["h0"])
 
 
 def test_a_folder_that_others_could_replace_is_reported(pair: Lab, archive: Archive) -> None:

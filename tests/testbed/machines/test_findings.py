@@ -140,23 +140,6 @@ def test_obstacles_to_runs_are_reported_with_their_remedy(
     assert remedy in found.remedy
 
 
-@pytest.mark.parametrize(
-    ("changes", "subject", "problem"),
-    [
-        ({"addresses": {"10.10.1.10": Address("exp0", 1500, up=True)}}, "network", "get 1450 at most"),
-        ({"synchronised": False}, "clock", "unsynchronised"),
-        ({"folder": Folder(10**9, (), None)}, "disk", "1 GB are free"),
-        ({"memory_bytes": 1 << 30}, "memory", ""),
-        ({"runs": (RunFolder("one", 5_000_000, "left"),)}, "runs", "without a controller: one"),
-        ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "without a controller: one"),
-    ],
-)
-def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, problem: str) -> None:
-    found = wrong(**changes)
-    assert (found.subject, found.state) == (subject, FindingState.NOTE)
-    assert problem in found.problem
-
-
 def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
     examined = [
         ExaminedMachine(machine(0), tuple(findings(missing=("tcpdump",)))),
@@ -208,14 +191,6 @@ def test_no_field_is_taken_for_what_it_is_not(field: str, wrong: object) -> None
         read_facts(said(**{field: wrong}))
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
-def test_no_field_may_be_missing(field: str) -> None:
-    given = json.loads(said())
-    del given[field]
-    with pytest.raises(TestbedError, match=f"is invalid: {field}: "):
-        read_facts(json.dumps(given).encode())
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -253,3 +228,20 @@ def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there(
     assert "mosquitto" in found[1].problem
     assert "paho" not in found[1].problem
     assert found[1].remedy == "apt-get install mosquitto"
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "problem"),
+    [
+        ({"addresses": {"10.10.1.10": Address("exp0", 1500, up=True)}}, "network", "get 1450 at most"),
+        ({"synchronised": False}, "clock", "unsynchronised"),
+        ({"folder": Folder(10**9, (), None)}, "disk", "1 GB are free"),
+        ({"memory_bytes": 1 << 30}, "memory", ""),
+        ({"runs": (RunFolder("one", 5_000_000, "left"),)}, "runs", "without a controller: one"),
+        ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "without a controller: one"),
+    ],
+)
+def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, problem: str) -> None:
+    found = wrong(**changes)
+    assert (found.subject, found.state) == (subject, FindingState.NOTE)
+    assert problem in found.problem

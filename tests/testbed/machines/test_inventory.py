@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from testbed.machines.inventory import inventory_schema, load_inventory
 from topologies.errors import InputError
@@ -41,13 +40,6 @@ def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
     assert second.address("r0-r2") == "10.10.1.11"
 
 
-def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
-    text = TWO.replace("192.168.56.11", "h0.example.org")
-    assert [machine.port for machine in load_inventory(written(tmp_path, text)).machines] == [None, 2222]
-    with pytest.raises(InputError, match=r":7: machines\.1\.control: h0 has the same address"):
-        load_inventory(written(tmp_path, text.replace("takes: 4", "port: 2222")))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
@@ -80,22 +72,6 @@ def test_the_schema_describes_every_field_and_refuses_unknown_ones() -> None:
     for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["Shipping"]):
         assert part["additionalProperties"] is False
         assert all(field.get("description") for field in part["properties"].values())
-
-
-def test_defaults_in_the_schema_are_as_people_write_them(tmp_path: Path) -> None:
-    fields = inventory_schema()["properties"]
-    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
-    assert defaults == {
-        "folder": "/var/tmp/cutset",
-        "takes": 16,
-        "lease": "60s",
-        "shaping": "hosts",
-        "vxlan_port": 4789,
-    }
-    plain, explicit = written(tmp_path, TWO.replace("takes: 4\n", "")), tmp_path / "explicit.yaml"
-    explicit.write_text(yaml.safe_dump({**yaml.safe_load(plain.read_text()), **defaults}))
-    assert load_inventory(explicit).machines == load_inventory(plain).machines
-    assert load_inventory(explicit).lease_us == load_inventory(plain).lease_us
 
 
 def test_the_documentation_has_every_field_with_its_default() -> None:

@@ -8,27 +8,16 @@ from experiments.loader import read_experiment
 from experiments.planned.changes import LinkChange, LinkDirectionName
 from experiments.planned.plan import Plan
 from testbed.assignment import assigned_part, assignment_from_json, assignment_to_json
-from testbed.machines.inventory import Inventory, InventoryMachine, Shaping, Shipping, ShippingTime
+from testbed.machines.inventory import Inventory, InventoryMachine, Shaping
 from testbed.machines.placement import adapted, assignments, place
 from testbed.network.network_layout import NetworkLayout, make_layout
 from testbed.planning import make_plan
+from tests.testbed.machines.test_findings import inventory, machine
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 from topologies.loader import load_topology
 
 FIRST_NETWORK = 0xFFFFFE  # two before the last one there can be
-
-
-def machine(number: int, *serves: str, takes: int = 16) -> InventoryMachine:
-    return InventoryMachine(
-        name=f"h{number}", control=f"192.168.56.{10 + number}", port=None, user=None, key=None, host_key=None,
-        experiment=f"10.10.1.{10 + number}", links={}, serves=serves, takes=takes, folder="/var/tmp/cutset",
-    )  # fmt: skip
-
-
-def inventory(*machines: InventoryMachine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
-    shipping = Shipping(when=ShippingTime.END)
-    return Inventory("lab", "lab.yaml", machines, 60_000_000, shaping, 4789, shipping)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +27,20 @@ def plan() -> Plan:
     return make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="relay")
 
 
-FOUR = inventory(*(machine(number, f"r{number}") for number in range(4)))
-FIVE = inventory(machine(0, "r0", "r1"), machine(1, "r2"), machine(2, "r2"), machine(3), machine(4, "r2"))
+FOUR = inventory(*(machine(number, serves=(f"r{number}",)) for number in range(4)))
+FIVE = inventory(
+    machine(
+        0,
+        serves=(
+            "r0",
+            "r1",
+        ),
+    ),
+    machine(1, serves=("r2",)),
+    machine(2, serves=("r2",)),
+    machine(3),
+    machine(4, serves=("r2",)),
+)
 
 
 def layouts(plan: Plan, machines: Inventory) -> dict[str, NetworkLayout]:
@@ -62,8 +63,11 @@ def test_a_region_is_spread_evenly_over_its_machines_with_its_gateway_on_the_fir
 @pytest.mark.parametrize(
     ("machines", "problem"),
     [
-        ([machine(0, "r0"), machine(1, "r9")], "machines.1.serves: the topology has no region r9"),
-        ([machine(0, "r0")], "machines: no machine serves r1, r2, r3; each serves other regions"),
+        (
+            [machine(0, serves=("r0",)), machine(1, serves=("r9",))],
+            "machines.1.serves: the topology has no region r9",
+        ),
+        ([machine(0, serves=("r0",))], "machines: no machine serves r1, r2, r3; each serves other regions"),
         ([machine(0, takes=23)], "takes: region r3 has more node processes than its machines take: h0 (23)"),
     ],
 )
@@ -103,14 +107,6 @@ def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, mac
         assert len(wirings) == 1 or link.kind == "wan"
 
 
-def test_every_machine_of_a_region_knows_behind_which_port_each_of_its_addresses_is(plan: Plan) -> None:
-    whole = {bridge.region: bridge for bridge in make_layout(plan).bridges}
-    for part in layouts(plan, FIVE).values():
-        for bridge in part.bridges:
-            macs = sorted(mac for port in bridge.ports for mac in port.macs)
-            assert macs == sorted(mac for port in whole[bridge.region].ports for mac in port.macs)
-
-
 def test_the_two_ends_of_a_tunnel_are_one_network_and_no_two_tunnels_are(plan: Plan) -> None:
     found = assignments(plan, FIVE, place(plan, FIVE), FIRST_NETWORK)
     ends: dict[int, list[tuple[str, str, str, str]]] = {}
@@ -145,14 +141,6 @@ def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Pla
     assert mtus["lan-r0-client-0"] == 1500
     changed = [change for change in fit.changes if isinstance(change, LinkChange)]
     assert {change.parameters.mtu_bytes for change in changed} == {1450}
-
-
-def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: Plan) -> None:
-    fit = adapted(plan, FIVE, place(plan, FIVE), 1600)
-    wires = sorted(capture.file for capture in fit.captures if capture.wire)
-    assert "r0-r2@r0.wire.pcap" in wires
-    assert "r2~h1~h4@h4.wire.pcap" in wires
-    assert len(wires) == 2 * 8
 
 
 def test_if_the_site_shapes_links_we_only_cut_them(plan: Plan) -> None:

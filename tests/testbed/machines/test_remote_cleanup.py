@@ -177,19 +177,6 @@ def test_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None
     assert (tmp_path / "precious").is_dir()
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
-def test_a_run_that_others_can_write_into_is_none_of_ours(folder: Path, mode: int) -> None:
-    make_run(folder).chmod(mode)
-    assert clear(folder, shipped=(NAME,)) == NOTHING
-
-
-def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:
-    for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64 + ".part.x1"):
-        (folder / "code" / name).mkdir(parents=True)
-    assert clear(folder, code="b" * 64) == {**NOTHING, "code": 2}
-    assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]
-
-
 def test_shipped_runs_are_known_per_machine_from_the_local_runs(tmp_path: Path) -> None:
     def shipped(name: str, **complete: bool) -> None:
         run = RunDirectory(tmp_path / name)
@@ -205,3 +192,10 @@ def test_shipped_runs_are_known_per_machine_from_the_local_runs(tmp_path: Path) 
     assert shipped_from(tmp_path, "h0") == ["all", "half"]
     assert shipped_from(tmp_path, "h1") == ["all"]
     assert shipped_from(tmp_path, "h2") == []
+
+
+def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:
+    for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64 + ".part.x1"):
+        (folder / "code" / name).mkdir(parents=True)
+    assert clear(folder, code="b" * 64) == {**NOTHING, "code": 2}
+    assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]

@@ -95,19 +95,3 @@ def test_a_login_shells_output_is_no_part_of_a_commands_output(
 ) -> None:
     done = connection.run(["sh", "-c", "printf 'one\\ntwo'"])
     assert (done.code, done.stdout) == (0, b"one\ntwo")
-
-
-def test_a_login_shell_that_ends_instead_is_quoted(connection: SshConnection, pair: Lab) -> None:
-    with bashrc(pair, "echo This account is not available; exit 1\n"):
-        done = connection.run(["true"])
-    assert (done.code, done.stdout, done.said) == (1, b"", "This account is not available")
-
-
-def test_several_commands_share_a_connection(connection: SshConnection) -> None:
-    with connection.open(["cat"]) as one, connection.open(["cat"]) as other:
-        one.write(b"one")
-        other.write(b"other")
-        one.end_input()
-        other.end_input()
-        assert (other.read(100), one.read(100)) == (b"other", b"one")
-        assert (one.read(1), one.wait(), other.wait()) == (b"", 0, 0)

@@ -3,7 +3,6 @@ links, or is played by the test.
 """
 
 import contextlib
-import itertools
 import json
 import os
 import socket
@@ -19,7 +18,6 @@ from experiments.records.rundir import RunDirectory
 from experiments.records.validated_json import to_json
 from testbed.json_lines import MessageParser, line_of
 from testbed.machines.agent import supervisor
-from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET
 from testbed.machines.agent.supervisor import Supervisor, listen
 from testbed.runner.record import RUNNER_LOG
@@ -141,18 +139,6 @@ def test_a_returning_controller_gets_the_messages_that_it_missed(run: RunDirecto
     assert content["problems"] == ["the run died while building: see runner.log"]
 
 
-def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory, played: PlayedRun) -> None:
-    def visit() -> None:
-        first = Attached(run)
-        played.end()
-        first.hear("ended")
-        second = Attached(run)
-        assert first.is_hung_up()
-        second.say(do="bye")
-
-    assert serve(run, visit) == []
-
-
 def test_a_supervisor_tells_its_clock_and_ends_without_contact_for_the_lease(
     run: RunDirectory, played: PlayedRun
 ) -> None:
@@ -179,55 +165,6 @@ def test_clients_with_invalid_messages_are_disconnected(run: RunDirectory, playe
             stranger.say(**nonsense)
             assert stranger.is_hung_up()
         attached = Attached(run)
-        attached.say(do="bye")
-
-    assert serve(run, visit) == []
-
-
-def test_a_connection_that_breaks_just_as_the_run_speaks_stops_nothing(
-    run: RunDirectory, played: PlayedRun
-) -> None:
-    to_break: list[Attached] = []
-    looks = itertools.count()
-    broken = threading.Event()
-
-    def now_s() -> float:
-        """Asked between two looks at what came. After one that finds nothing, the next one finds first the
-        run's word, then the end of who hears it.
-        """
-        if to_break and next(looks) == 1:
-            played.say("phase", phase="running")
-            to_break.pop().hang_up()
-            broken.set()
-        return 0.0
-
-    def visit() -> None:
-        first = Attached(run)
-        played.say("phase", phase="building")
-        heard = first.hear("phase")["n"]
-        to_break.append(first)
-        assert broken.wait(TIMEOUT_S)
-        again = Attached(run, heard + 1)
-        assert again.hear("phase")["phase"] == "running"
-        played.end()
-        again.hear("ended")
-        again.say(do="bye")
-
-    assert serve(run, visit, now_s=now_s) == []
-
-
-def test_however_much_a_run_says_what_steers_it_is_heard(run: RunDirectory, played: PlayedRun) -> None:
-    def visit() -> None:
-        for number in range(LAST_KEPT["change"] + 1000):
-            played.say("change", number=number)
-        attached = Attached(run)
-        numbers = []
-        for place in ("network", "probed", "ready"):
-            played.say("waits", at=place)
-            heard = attached.hear("waits")
-            assert heard["at"] == place
-            numbers.append(heard["n"])
-        assert numbers == sorted(set(numbers))
         attached.say(do="bye")
 
     assert serve(run, visit) == []

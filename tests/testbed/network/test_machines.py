@@ -1,7 +1,4 @@
-"""One plan on three machines, joined by tunnels: delays, cuts, and a region on two of them.
-
-This is also what user-mode Linux runs of runs on machines, for the kind netem (tests/testbed/uml).
-"""
+"""One plan on three machines, joined by tunnels: delays, cuts, and a region on two of them."""
 
 from typing import Any
 

@@ -49,15 +49,6 @@ def test_a_message_says_what_got_worse_and_what_failed():
     assert json.loads(json.dumps(content)) == content
 
 
-def test_a_message_of_a_fine_night_or_a_broken_one_says_so():
-    fine = replace(ENDED, runs=(RUN,), findings=(), exit_code=0)
-    assert told(fine)["subject"].endswith(": fine")
-    assert told(replace(fine, outcome=Outcome.CRASHED, exit_code=1))["subject"].endswith(": crashed")
-    unchecked = told(replace(fine, unchecked="no history", exit_code=1))
-    assert unchecked["subject"].endswith(": not checked")
-    assert unchecked["text"].splitlines()[1] == "not checked: no history"
-
-
 def test_a_night_that_could_not_begin_is_reported_in_the_same_words():
     content = message_of_missing_night("quick", date(2026, 11, 21), "another night is on", 3)
     assert set(content) == set(told())

@@ -68,12 +68,6 @@ def test_a_regression_is_a_separate_failure():
     assert (failure.get("message"), failure.text) == ("latency rose", "latency rose\nthroughput fell")
 
 
-def test_an_allowed_regression_is_no_failure():
-    [*_, regressions] = suite(replace(RECORD, findings_allowed=("latency rose",)))
-    assert [child.tag for child in regressions] == ["skipped"]
-    assert regressions.find("skipped").text == "allowed to fail:\nlatency rose"
-
-
 def test_a_night_that_was_not_checked_is_an_error():
     found = suite(replace(RECORD, unchecked="the history is damaged"))
     assert found.get("errors") == "2"

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.campaigns.nights import NIGHTS
-from experiments.records.rundir import RUNS
 from experiments.suite import read_suite
 from testbed.campaign.nights.night_options import HISTORY
 
@@ -36,8 +34,3 @@ def test_the_history_is_restored_and_saved_whatever_became_of_the_night(night):
     steps = night["steps"]
     run = next(number for number, step in enumerate(steps) if "cutset nightly" in step.get("run", ""))
     assert all(later["if"] == "${{ !cancelled() }}" for later in steps[run + 1 :])
-
-
-def test_the_page_and_the_results_are_uploaded(night):
-    paths = step(night, "actions/upload-artifact")["path"].split()
-    assert {f"{HISTORY}/site", f"{RUNS}/{NIGHTS}", f"{RUNS}/*/report.html"} <= set(paths)

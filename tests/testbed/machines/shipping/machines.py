@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.machines.shipping.frames import FrameReader
 from testbed.machines.shipping.limits import ShippingLimits
-from testbed.machines.shipping.machine_receiver import Listener
-from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import MachineProgress, ShippingResult
+from testbed.machines.shipping.protocol import FrameReader
+from testbed.machines.shipping.receiver import Listener, ship
+from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.shipping.sender import Sender
 
 QUICK = ShippingLimits(patience_s=0.0, retry_s=0.0)
@@ -32,19 +31,15 @@ class ThreadStream:
         threading.Thread(target=self._serve, args=(folder,), daemon=True).start()
 
     def read(self, size: int) -> bytes:
-        """See Stream."""
         return self._socket.recv(size)
 
     def write(self, data: bytes) -> None:
-        """See Stream."""
         self._socket.sendall(data)
 
     def said(self) -> str:
-        """See Stream."""
         return ""
 
     def close(self) -> None:
-        """See Stream."""
         if self._socket.fileno() >= 0:
             self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
@@ -74,23 +69,19 @@ class ProcessStream:
         )
 
     def read(self, size: int) -> bytes:
-        """See Stream."""
         assert self.process.stdout is not None
         data: bytes = self.process.stdout.read(size)
         return data
 
     def write(self, data: bytes) -> None:
-        """See Stream."""
         assert self.process.stdin is not None
         self.process.stdin.write(data)
 
     def said(self) -> str:
-        """See Stream."""
         assert self.process.stderr is not None
         return self.process.communicate()[1].decode()
 
     def close(self) -> None:
-        """See Stream."""
         self.process.kill()
         self.process.wait()
 
@@ -103,13 +94,11 @@ class CutStream:
     left: int
 
     def read(self, size: int) -> bytes:
-        """See Stream."""
         data = self.inner.read(min(size, self._left()))
         self.left -= len(data)
         return data
 
     def write(self, data: bytes) -> None:
-        """See Stream."""
         part = data[: self._left()]
         self.inner.write(part)
         self.left -= len(part)
@@ -117,11 +106,9 @@ class CutStream:
             self._left()
 
     def said(self) -> str:
-        """See Stream."""
         return ""
 
     def close(self) -> None:
-        """See Stream."""
         self.inner.close()
 
     def _left(self) -> int:
@@ -147,7 +134,6 @@ class Machine:
         self._cuts = iter(self.cuts)
 
     def open(self) -> "ThreadStream | ProcessStream | CutStream":
-        """See Source."""
         cut = next(self._cuts, None)
         if cut is not None:
             return CutStream(self.start(self.folder), cut)
@@ -156,30 +142,12 @@ class Machine:
         return self.start(self.folder)
 
 
-@dataclass
-class RecordedProgress:
-    """A listener that records its notifications."""
-
-    reports: list[MachineProgress] = field(default_factory=list)
-
-    def __call__(self, progress: MachineProgress) -> None:
-        """See Listener."""
-        self.reports.append(progress)
-
-
 def ship_all(
     run: Path, *machines: Machine, limits: ShippingLimits = QUICK, listener: Listener = lambda _: None
 ) -> dict[str, ShippingResult]:
     """Ship machines whose runs are over."""
     run.mkdir(exist_ok=True)
-    return ship(
-        machines,
-        run,
-        limits=limits,
-        listener=listener,
-        stop_following=lambda _: True,
-        randomness=random.Random(1),
-    )
+    return ship(machines, run, limits=limits, listener=listener, stop_following=lambda _: True)
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:

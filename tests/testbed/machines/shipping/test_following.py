@@ -1,13 +1,12 @@
 """Files that change while they are shipped: they grow, are replaced, or are not what they were."""
 
 import os
-import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import FileOutcome, MachineProgress, ShippingResult, ShippingState
+from testbed.machines.shipping.result import FileOutcome, MachineProgress, ShippingResult
 from tests.testbed.machines.shipping.machines import QUICK, Machine, noise, ship_all, write_files
 
 MIB = 1 << 20
@@ -48,7 +47,6 @@ class Following:
             limits=QUICK,
             listener=self._listen,
             stop_following=lambda _: self._over.is_set(),
-            randomness=random.Random(1),
         )
 
     def _listen(self, progress: MachineProgress) -> None:
@@ -76,21 +74,6 @@ def test_files_that_grow_are_followed_until_the_run_is_over(tmp_path: Path) -> N
     assert shipped.complete
     assert not any(file.changed for file in shipped.files)
     assert shipped.wire_bytes < 3 * MIB + 20_000
-
-
-def test_a_run_that_has_not_begun_yet_is_waited_for(tmp_path: Path) -> None:
-    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
-    following.wait_for(lambda progress: progress.state is ShippingState.FOLLOWING)
-    write_files(tmp_path / "h0", {"run.json": b"{}"})
-    shipped = following.finish()
-    assert shipped.complete
-    assert shipped.connections == 1
-
-
-def test_a_machine_that_has_nothing_of_the_run_has_not_shipped_everything(tmp_path: Path) -> None:
-    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0"))["h0"]
-    assert not shipped.complete
-    assert shipped.lines() == ["h0: nothing was shipped: it has no files of this run"]
 
 
 def test_a_broken_connection_is_made_again_for_as_long_as_the_run_goes_on(tmp_path: Path) -> None:
@@ -135,17 +118,6 @@ def test_a_file_that_is_not_what_it_was_is_noticed(tmp_path: Path) -> None:
         "h0: captures/a.pcap changed here or there after it was shipped: shipped again"
     ]
     assert shipped.shipment().changed == ("captures/a.pcap",)
-
-
-def test_a_file_that_shrank_is_shipped_again(tmp_path: Path) -> None:
-    there, here = tmp_path / "h0/logs/a.jsonl", tmp_path / "run/logs/a.jsonl"
-    write_files(tmp_path / "h0", {"logs/a.jsonl": b"first" * 1000})
-    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
-    following.wait_for_bytes(5000)
-    there.write_bytes(b"second")
-    following.wait_for_bytes(6)
-    assert following.finish().files[0].changed
-    assert here.read_bytes() == b"second"
 
 
 def test_files_deleted_on_the_machine_stay_here(tmp_path: Path) -> None:

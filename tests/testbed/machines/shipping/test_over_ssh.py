@@ -1,7 +1,6 @@
 """Shipping over real SSH connections, from machines of the lab (`tests.testbed.machines.lab`)."""
 
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from testbed.machines.inventory import InventoryMachine, load_inventory
 from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import NEEDS_LAB, ControllerProcess, Lab
-from tests.testbed.machines.labs.machine import LabMachine
 from tests.testbed.machines.shipping.machines import noise, read_files, write_files
 
 MIB = 1 << 20
@@ -42,11 +40,6 @@ def start(pair: Lab, tmp_path: Path, *options: str | Path) -> ControllerProcess:
     assert process.stdout is not None
     assert process.stdout.readline() == "shipping\n"
     return process
-
-
-def sends(machine: LabMachine) -> bool:
-    """Whether a sender runs on it."""
-    return any(SENDER in process.line for process in machine.processes())
 
 
 def result(process: ControllerProcess) -> dict[str, Any]:
@@ -91,45 +84,6 @@ def test_connections_that_are_cut_three_times_ship_everything(
         assert one["complete"]
         assert one["connections"] == 4
         assert one["wire_bytes"] < 12 * MIB + 3 * 13 * MIB / 10
-
-
-def test_senders_end_with_their_controller(pair: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
-    process = start(pair, tmp_path, "--follow", tmp_path / "over")
-    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
-    assert all(map(sends, pair.machines.values()))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    for machine in pair.machines.values():
-        wait_until(lambda machine=machine: not machine.processes(), f"the end of all on {machine.name}")
-
-
-def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
-    pair: Lab, files: dict[str, bytes], tmp_path: Path
-) -> None:
-    process = start(pair, tmp_path, "--follow", tmp_path / "over")
-    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
-    folder = pair["h1"].path(f"{pair['h1'].folder}/runs/{tmp_path.name}")
-    write_files(folder, {"logs/r1-proxy-0.jsonl": b"last words"})
-    wait_until((tmp_path / "run/logs/r1-proxy-0.jsonl").exists, "the log")
-    pair["h1"].run(["sh", "-c", "kill -9 $(pidof sshd)"])
-    (tmp_path / "over").touch()
-    shipped = result(process)
-    pair["h1"].power_off()
-    pair["h1"].power_on()
-    assert shipped["h0"]["complete"]
-    assert "h1: cannot be reached" in shipped["h1"]["problem"]
-    assert [file["bytes"] for file in shipped["h1"]["partial"]] == [4 * MIB, 4 * MIB, 4 * MIB, 10, 2]
-    assert read_files(tmp_path / "run") == files | {"logs/r1-proxy-0.jsonl": b"last words"}
-
-
-def test_the_supervisors_own_files_are_not_shipped(tmp_path: Path) -> None:
-    inventory = tmp_path / "lab.yaml"
-    inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
-    machine: InventoryMachine = load_inventory(inventory).machines[0]
-    command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=60).command()
-    assert command[:2] == ["env", "PYTHONPATH=/f/code/1"]
-    assert command.count("--without") == 2
-    assert "supervisor.json" in command
 
 
 @pytest.mark.parametrize(("lease_s", "idle_s"), [(5.0, "5"), (7.5, "7"), (3600.0, "60")])

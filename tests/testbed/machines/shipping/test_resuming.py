@@ -1,9 +1,5 @@
 """Files shipped over breaking connections are complete, and nothing is sent twice."""
 
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.records.observations import UnshippedFile
-from testbed.machines.shipping import limits, session
+from testbed.machines.shipping import limits
 from testbed.machines.shipping.names import AGAIN
 from testbed.machines.shipping.result import FileOutcome
-from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.shipping.machines import (
     Machine,
     ProcessStream,
-    RecordedProgress,
     noise,
     read_files,
     ship_all,
@@ -66,38 +60,16 @@ def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
         assert shipped["h0"].connections <= len(cuts) + 1
 
 
-def test_a_broken_connection_loses_only_what_was_under_way(tmp_path: Path) -> None:
-    size = 40 * MIB
-    there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(size)})
-    cuts = [10 * MIB, 10 * MIB, 10 * MIB]
-    shipped = ship_all(tmp_path / "run", Machine("h0", there, cuts))
-    assert shipped["h0"].complete
-    assert shipped["h0"].connections == 4
-    assert shipped["h0"].wire_bytes < size + 3 * MIB
-
-
-def test_a_receiver_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    """It is killed once there is part of the file, wherever that is, and has no chance to note anything."""
-    content = noise(60 * MIB)
+def test_a_receiver_goes_on_where_the_one_before_it_was_killed(tmp_path: Path) -> None:
+    """Nothing but the part of the file that arrived tells where that was."""
+    content = noise(5 * MIB)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": content})
-    run = tmp_path / "run"
-    here = run / "captures/a.pcap"
-    program = (
-        "import sys, pathlib; from tests.testbed.machines.shipping.machines import *\n"
-        "ship_all(pathlib.Path(sys.argv[2]), Machine('h0', pathlib.Path(sys.argv[1])))"
-    )
-    receiver = subprocess.Popen([sys.executable, "-c", program, str(there), str(run)])
-    wait_until(lambda: here.exists() and here.stat().st_size >= 10 * MIB, "part of the file", 120)
-    os.kill(receiver.pid, signal.SIGKILL)
-    receiver.wait()
-    with here.open("r+b") as file:
-        file.truncate(here.stat().st_size - 12_345)  # in the middle of a write
-    before = here.stat().st_size
-    shipped = ship_all(run, Machine("h0", there))
-    assert here.read_bytes() == content
-    assert shipped["h0"].complete
-    assert not shipped["h0"].files[0].changed
-    assert shipped["h0"].wire_bytes < len(content) - before + MIB
+    here = write_files(tmp_path / "run", {"captures/a.pcap": content[: 2 * MIB + 12_345]})
+    shipped = ship_all(here, Machine("h0", there))["h0"]
+    assert (here / "captures/a.pcap").read_bytes() == content
+    assert shipped.complete
+    assert not shipped.files[0].changed
+    assert shipped.wire_bytes < 3 * MIB + 10_000
 
 
 def test_complete_local_files_are_only_checked(tmp_path: Path) -> None:
@@ -136,13 +108,6 @@ def test_files_missing_from_a_dead_machine_are_reported(tmp_path: Path) -> None:
     assert shipped.shipment().missing == (UnshippedFile("captures/c.pcap", 0, 1, ""),)
 
 
-def test_a_dead_machine_blocks_no_others(tmp_path: Path) -> None:
-    there = write_files(tmp_path / "h1", FILES)
-    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0", dies=True), Machine("h1", there))
-    assert shipped["h1"].complete
-    assert shipped["h0"].lines() == [f"h0: nothing was shipped: {shipped['h0'].problem}"]
-
-
 def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
     """Also where only its beginning differs, which the bytes before the end do not tell."""
     content = noise(2 * MIB)
@@ -158,26 +123,18 @@ def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"*{AGAIN}"))
 
 
-def test_files_that_are_replaced_may_differ_from_their_shipped_version(tmp_path: Path) -> None:
-    there = write_files(tmp_path / "h0", {"run.json": b'{"phase": "collected"}'})
-    write_files(tmp_path / "run", {"machines/h0/run.json": b'{"phase": "running", "more": 1}'})
-    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
-    assert shipped.complete
-    assert shipped.lines() == []
-    assert (tmp_path / "run/machines/h0/run.json").read_bytes() == b'{"phase": "collected"}'
-
-
 def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
-    there, told = write_files(tmp_path / "h0", FILES), RecordedProgress()
-    ship_all(tmp_path / "run", Machine("h0", there), listener=told)
+    there, told = write_files(tmp_path / "h0", FILES), []
+    ship_all(tmp_path / "run", Machine("h0", there), listener=told.append)
     size = sum(map(len, FILES.values()))
-    last = told.reports[-1]
+    last = told[-1]
     assert (last.state, last.bytes, last.of_bytes, last.files) == ("shipped", size, size, len(FILES))
-    assert last.bytes == last.of_bytes
     assert 0 < last.wire_bytes < size / 2  # most of it is zeros
-    assert told.reports[0].state == "connecting"
+    assert told[0].state == "connecting"
 
 
-def test_more_is_asked_for_before_answers_come() -> None:
-    """Or each chunk would cost a round trip."""
-    assert session.UNDER_WAY_MAX * limits.CHUNK_BYTES_MAX >= 1e9 / 8 * 0.1
+def test_a_dead_machine_blocks_no_others(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h1", FILES)
+    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0", dies=True), Machine("h1", there))
+    assert shipped["h1"].complete
+    assert shipped["h0"].lines() == [f"h0: nothing was shipped: {shipped['h0'].problem}"]

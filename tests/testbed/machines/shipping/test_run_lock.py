@@ -15,6 +15,7 @@ from testbed.machines.shipping.fetching import RunFetch
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.receiver import run_lock
 from tests.run_json import set_run
+from topologies.errors import InputError
 
 HOLDER = """
 import sys
@@ -46,21 +47,41 @@ def receiver(run: RunDirectory) -> "Iterator[subprocess.Popen[str]]":
         process.kill()
 
 
-def test_nothing_is_fetched_while_another_process_fetches_the_files(
-    run: RunDirectory, receiver: "subprocess.Popen[str]", tmp_path: Path
-) -> None:
-    inventory = tmp_path / "lab.yaml"
+def fetching(run: RunDirectory) -> RunFetch:
+    inventory = run.path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: 127.0.0.1, experiment: 10.10.1.10}]")
-    fetch = RunFetch(
-        run, load_inventory(inventory), Archive(b"", "none"), ShippingLimits(), lambda _: None, lambda _: None
-    )
+    archive = Archive(b"", "none")
+    return RunFetch(run, load_inventory(inventory), archive, ShippingLimits(), lambda _: None, lambda _: None)
+
+
+def test_nothing_is_fetched_while_another_process_fetches_the_files(
+    run: RunDirectory, receiver: "subprocess.Popen[str]"
+) -> None:
     before = run.run_json.read_bytes()
     with pytest.raises(TestbedError) as refused:
-        fetch.fetch()
+        fetching(run).fetch()
     assert str(refused.value) == (
         f"the files of {run.name} are being fetched by cutset run, process {receiver.pid}: "
         "wait until it has ended"
     )
+    assert run.run_json.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("machines", "said"),
+    [
+        ([], "used no machines: there is nothing to fetch"),
+        ([{"name": "elsewhere", "hosts": [], "zero_ns": None}], "machines: has no machine elsewhere, which"),
+    ],
+    ids=["on no machines", "on other machines than the inventory's"],
+)
+def test_a_run_without_files_on_the_inventorys_machines_is_left_as_it_is(
+    run: RunDirectory, machines: list[dict[str, object]], said: str
+) -> None:
+    set_run(run, machines=machines)
+    before = run.run_json.read_bytes()
+    with pytest.raises(InputError, match=said):
+        fetching(run).fetch()
     assert run.run_json.read_bytes() == before
 
 

@@ -90,14 +90,6 @@ def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, 
 
 
 @ONLY_ROOT
-def test_nothing_is_made_below_another_users_folder(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    os.chown(tmp_path / "home", 65534, 65534)
-    assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 1
-    assert list((tmp_path / "home").iterdir()) == []
-
-
-@ONLY_ROOT
 def test_the_login_user_may_own_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
@@ -116,12 +108,6 @@ def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path
     assert unpack(tmp_path / "way/cutset/code", pack(FILES)).returncode == 0
 
 
-def test_the_folder_itself_is_refused_even_if_it_is_sticky(tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code").chmod(0o1777)
-    assert "can be changed by others" in unpack(tmp_path / "code", pack(FILES)).stderr
-
-
 def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
     (tmp_path / "there/cutset").mkdir(parents=True)
     (tmp_path / "here").symlink_to("there")
@@ -131,9 +117,11 @@ def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
     assert f"`chmod go-w {tmp_path / 'there'}`" in done.stderr
 
 
-def test_links_that_go_in_a_circle_are_an_error_in_one_line(tmp_path: Path) -> None:
+def test_links_that_go_in_a_circle_and_a_file_in_the_way_are_an_error_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
-    done = unpack(tmp_path / "one/cutset/code", pack(FILES))
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
+    (tmp_path / "file").touch()
+    for name in ("one", "file"):
+        done = unpack(tmp_path / name / "cutset/code", pack(FILES))
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1

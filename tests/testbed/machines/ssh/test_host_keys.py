@@ -28,14 +28,6 @@ def test_a_machine_with_another_fingerprint_is_refused_with_both(
     assert pair["h0"].host_key.fingerprint in str(refusal.value)
 
 
-def test_an_unknown_machine_is_refused_and_nothing_is_remembered(
-    pair: Lab, machine: InventoryMachine
-) -> None:
-    with pytest.raises(MachineError, match=r"^h0: .* is unknown"):
-        log_in(pair, machine, host_key=None)
-    assert not known_hosts(pair).exists()
-
-
 def test_the_command_that_the_refusal_names_makes_the_machine_known(
     pair: Lab, machine: InventoryMachine
 ) -> None:
@@ -90,12 +82,6 @@ def test_a_key_that_has_changed_is_refused_until_the_old_one_is_forgotten(
             log_in(pair, machine, host_key=None)
     finally:
         pair.write_inventory(pair.inventory.name)
-
-
-def test_known_hosts_does_not_outvote_the_inventory(pair: Lab, machine: InventoryMachine) -> None:
-    pair.know()
-    with pytest.raises(MachineError):
-        log_in(pair, machine, host_key=Key.new().fingerprint)
 
 
 def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(

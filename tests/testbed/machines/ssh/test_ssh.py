@@ -73,19 +73,6 @@ def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
         (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
 
 
-def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
-    pair: Lab, machine: InventoryMachine, tmp_path: Path
-) -> None:
-    locked = write_private_key(tmp_path / "locked", pair.key)
-    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True)
-    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")
-    try:
-        with pytest.raises(MachineError, match="agent"):
-            log_in(pair, machine, key=locked)
-    finally:
-        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
-
-
 def test_the_agents_key_logs_in(
     pair: Lab, machine: InventoryMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,13 +124,6 @@ def test_a_configuration_that_cannot_be_read_is_named_by_file_and_line(ssh: Path
         connect(machine(0))
 
 
-@pytest.mark.parametrize("option", ["Port many", "ForwardAgent /agent", "ConnectTimeout soon"])
-def test_a_value_that_makes_no_sense_is_an_error_of_the_machine(ssh: Path, option: str) -> None:
-    (ssh / "config").write_text(f"Host h0\n  {option}\n")
-    with pytest.raises(MachineError, match=rf"^h0: {ssh}/config .* is invalid for h0: "):
-        way()
-
-
 # Keys.
 
 
@@ -139,3 +132,10 @@ def test_a_key_of_the_inventory_that_is_not_there_is_said_before_anybody_is_call
         MachineError, match=rf"^h0: the inventory's key {ssh}/id cannot be read: No such file"
     ):
         connect(machine(0, key=ssh / "id"))
+
+
+@pytest.mark.parametrize("option", ["Port many", "ForwardAgent /agent", "ConnectTimeout soon"])
+def test_a_value_that_makes_no_sense_is_an_error_of_the_machine(ssh: Path, option: str) -> None:
+    (ssh / "config").write_text(f"Host h0\n  {option}\n")
+    with pytest.raises(MachineError, match=rf"^h0: {ssh}/config .* is invalid for h0: "):
+        way()
