@@ -6,7 +6,6 @@ from ipaddress import IPv4Address, IPv4Network
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.planned.changes import LinkChange, ProcessChange
 from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.planning import make_plan, process_seed
 from tests.plans import plan_named
@@ -66,33 +65,11 @@ def test_addresses_suffice_for_the_largest_topology():
     assert plan.links[248].subnet == "10.255.3.224/30"
 
 
-def test_roles_may_differ_by_region():
-    plan = plan_of("roles={default: {proxy: 1}, r1: {client: 2, proxy: 1}}", "faults=[]", "expect=[]")
-    assert [process.name for process in plan.processes] == [
-        "r0/proxy-0",
-        "r1/proxy-0",
-        "r1/client-0",
-        "r1/client-1",
-        "r2/proxy-0",
-        "r3/proxy-0",
-    ]
-
-
 def test_hosts_and_both_sides_of_links_are_captured(plan):
     files = [capture.file for capture in plan.captures]
     assert len(files) == len(set(files)) == 16 + 2 * 6
     assert {"r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap", "r2-r3@r3.pcap"} <= set(files)
     assert not any("gw" in file for file in files)
-
-
-def test_changes_of_links_and_processes_are_in_order():
-    plan = plan_of(
-        "faults=[{name: cut, at: 9s, cut: [r2, r3]}, {at: 5s, kill: r2/proxy-0},"
-        " {at: 9s, restart: r2/proxy-0}]"
-    )
-    kinds = [(type(change), change.at_us // 1_000_000) for change in plan.changes]
-    assert kinds == [(ProcessChange, 5), (LinkChange, 9), (LinkChange, 9), (ProcessChange, 9)]
-    assert [fault.name for fault in plan.faults] == ["kill-1", "cut", "restart-1"]
 
 
 def test_a_seed_reaches_every_process_and_each_has_its_own(plan):

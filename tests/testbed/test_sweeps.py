@@ -10,7 +10,7 @@ from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
 from testbed import sweeps
 from testbed.run_selection import RunSelection
-from testbed.sweeps import Points, new_record, record_to_resume, runs_of
+from testbed.sweeps import Points, new_record, record_to_resume
 from topologies.errors import InputError
 
 DIRECTORY = SweepDirectory(Path("runs/x"))
@@ -20,12 +20,6 @@ SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
 def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) -> RunSelection:
     file = read_experiment("link-failure", [*SWEPT, *overrides])
     return RunSelection.from_options(file, backend=None, links="auto", seed=seed, repeat=repeat)
-
-
-def test_options_win_over_the_file():
-    assert (chosen().repeat, chosen(repeat=5).repeat) == (2, 5)
-    assert (chosen().backend, chosen("on=simulator").backend) == ("local", "simulator")
-    assert [run.seed for run in runs_of(chosen(seed=4))] == [4, 4, 5, 5]
 
 
 def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(

@@ -151,3 +151,8 @@ def test_the_command_prints_the_inventory(capsys, tmp_path):
     assert out.startswith("# Machines of ")
     (tmp_path / "utah.yaml").write_text(out)
     assert load_inventory(tmp_path / "utah.yaml").name == "utah"
+
+
+def test_a_file_that_is_not_there_is_bad_input(capsys):
+    assert main.run(["emulab", "inventory", "nowhere.xml"]) == 2
+    assert capsys.readouterr().err == "cutset: nowhere.xml: cannot be read: No such file or directory\n"

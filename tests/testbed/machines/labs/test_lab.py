@@ -58,21 +58,6 @@ def test_changes_of_a_machines_state_are_reported(pair: Lab) -> None:
     wait_until(lambda: machine.standing().differences(before) == [], "the machine as it was")
 
 
-def test_a_connection_is_there_from_the_client_s_first_word_to_the_server_s_last(pair: Lab) -> None:
-    """Also while the server does not get to noticing it."""
-    machine = pair["h1"]
-    machine.wait_until_alone()
-    machine.run(["sh", "-c", "kill -STOP $(pidof sshd)"])
-    try:
-        assert pair.run([*CONNECT, machine.control]).returncode == 0
-        assert machine.processes() == []
-        assert machine.is_connected()
-    finally:
-        machine.run(["sh", "-c", "kill -CONT $(pidof sshd)"])
-    machine.wait_until_alone()
-    assert not machine.is_connected()
-
-
 def test_a_lab_that_is_killed_leaves_no_process_and_no_interface(lab_works: None, tmp_path: Path) -> None:
     interfaces = host_interfaces()
     command = [sys.executable, "-m", "tests.testbed.machines.lab", "--machines", "2", "--", "sleep", "989"]

@@ -1,19 +1,16 @@
 """How fast shipping is, and how much of the disk it takes."""
 
-import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.machines.shipping import limits, receiver
+from testbed.machines.shipping import limits
 from testbed.machines.shipping.limits import BURST_S, RateBudget, ShippingLimits
-from testbed.machines.shipping.receiver import ship
 from testbed.machines.shipping.result import FileOutcome
 from tests.testbed.machines.shipping.machines import (
     Machine,
-    ThreadStream,
     noise,
     ship_all,
     write_files,
@@ -67,35 +64,6 @@ def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: p
     shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
     assert "has only" in shipped.problem
     assert shipped.files[0].became is FileOutcome.MISSING
-
-
-def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Check that bytes that it sends afterwards do not count as received."""
-    monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
-    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
-    connecting, connected = threading.Event(), threading.Event()
-    receivers: list[threading.Thread] = []
-
-    def hang(there: Path) -> ThreadStream:
-        receivers.append(threading.current_thread())
-        connecting.set()
-        connected.wait(60)
-        return ThreadStream(there)
-
-    shipped = ship(
-        [Machine("h0", there, start=hang)],
-        tmp_path,
-        limits=ShippingLimits(),
-        listener=lambda _: None,
-        stop_following=lambda _: True,
-        give_up=lambda _: connecting.is_set(),
-    )
-    connected.set()
-    receivers[0].join(60)
-    assert shipped["h0"].problem == "shipping did not end"
-    assert not shipped["h0"].complete
 
 
 def test_a_slow_rate_is_asked_for_in_small_pieces() -> None:
