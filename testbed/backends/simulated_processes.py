@@ -1,6 +1,6 @@
 """Start, signals and end of simulated processes: the counterpart of `testbed.processes`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from experiments.declared import Declared, Trait
 from experiments.planned.changes import ProcessChange
@@ -23,27 +23,27 @@ class SimulatedGeneration:
     exit: ProcessExit | None = None
 
 
+@dataclass(slots=True)
 class SimulatedProcesses:
     """All processes that were started, and how each ended."""
 
-    def __init__(self, network: SimulatedNetwork, declared: Declared) -> None:
-        self._network = network
-        self._declared = declared
-        self._generations: list[SimulatedGeneration] = []
-        self._last: dict[str, SimulatedGeneration] = {}
-        self._leaving: set[str] = set()
-        self._filled: dict[str, set[str]] = {}  # full disks, with the faults that filled them
-        self._slowed: dict[str, dict[str, int]] = {}  # by how much disks are slower, by fault
-        self._clocks = Clocks()
-        self._published: dict[int, int] = {}  # the last number of each stream, by earlier generations
-        self._finishing = False
+    network: SimulatedNetwork
+    declared: Declared
+    _generations: list[SimulatedGeneration] = field(default_factory=list)
+    _last: dict[str, SimulatedGeneration] = field(default_factory=dict)
+    _leaving: set[str] = field(default_factory=set)
+    _filled: dict[str, set[str]] = field(default_factory=dict)  # full disks, with the faults that filled them
+    _slowed: dict[str, dict[str, int]] = field(default_factory=dict)  # by how much disks are slower, by fault
+    _clocks: Clocks = field(default_factory=Clocks)
+    _published: dict[int, int] = field(default_factory=dict)  # the last numbers of earlier generations
+    _finishing: bool = False
 
     def start(self, name: str) -> None:
         """Start a process. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} still runs")
         self._note_published(name)
-        self._network.start(name)
+        self.network.start(name)
         self._last[name] = SimulatedGeneration(name)
         self._generations.append(self._last[name])
         self._leaving.discard(name)
@@ -51,7 +51,7 @@ class SimulatedProcesses:
     def replace(self, name: str) -> None:
         """Start a process on an empty disk. Raises TestbedError if it still runs."""
         if not self._runs(name):
-            self._network.disks.lose(name)
+            self.network.disks.lose(name)
             self._filled.pop(name, None)
             self._slowed.pop(name, None)
         self.start(name)
@@ -60,29 +60,29 @@ class SimulatedProcesses:
         """Notify all others that a process will not come back. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} is running")
-        self._network.tell(m.GiveUp(name))
+        self.network.tell(m.GiveUp(name))
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL. Raises TestbedError if it does not run."""
         self._running(name)
         self._note_published(name)
-        self._network.kill(name)
+        self.network.kill(name)
         self.ended(name, code=None, signal=9, expected=True)
 
     def stop(self, name: str) -> None:
         """Stop a process with SIGSTOP. Raises TestbedError if it does not run."""
         self._running(name)
-        self._network.stop(name)
+        self.network.stop(name)
 
     def go_on(self, name: str) -> None:
         """Continue a process with SIGCONT. Raises TestbedError if it does not run."""
         if self._running(name).stopped:
-            self._network.resume(name)
+            self.network.resume(name)
 
     def fill(self, name: str, fault: str) -> None:
         """Fill its disk until `fault` is over or the disk is replaced."""
         self._filled.setdefault(name, set()).add(fault)
-        self._network.disks.disk_of(name).is_full = True
+        self.network.disks.disk_of(name).is_full = True
 
     def free(self, name: str, fault: str | None) -> None:
         """End a fault that filled its disk; it stays full while another one lasts."""
@@ -90,10 +90,10 @@ class SimulatedProcesses:
         filled.discard(fault or "")
         if filled:
             return
-        node = self._network.nodes.get(name)
-        self._network.disks.disk_of(name).is_full = False
+        node = self.network.nodes.get(name)
+        self.network.disks.disk_of(name).is_full = False
         if node is not None:
-            self._network.disks.free(node)
+            self.network.disks.free(node)
 
     def slow_disk(self, name: str, fault: str, slower_us: int | None) -> None:
         """Delay each sync of its disk by `slower_us` because of `fault`; None: the fault is over."""
@@ -101,30 +101,30 @@ class SimulatedProcesses:
         slowed.pop(fault, None)
         if slower_us is not None:
             slowed[fault] = slower_us
-        self._network.disks.disk_of(name).slower_us = max(slowed.values(), default=0)
+        self.network.disks.disk_of(name).slower_us = max(slowed.values(), default=0)
 
     def set_clock(self, change: ProcessChange) -> None:
         """Begin or end a fault of its clock."""
-        self._network.set_clock(change.process, self._clocks.change(change, self._network.clock.now_us))
+        self.network.set_clock(change.process, self._clocks.change(change, self.network.clock.now_us))
 
     def leave(self, name: str) -> None:
         """Let a process finish in order. Raises TestbedError if it does not run."""
         self._running(name)
         self._leaving.add(name)
-        self._network.give(name, m.Finish())
+        self.network.give(name, m.Finish())
 
     def finish(self) -> None:
         """Let all processes finish in order. Stopped ones are killed, as at the end of the sandbox."""
         self._finishing = True
-        for name, node in list(self._network.nodes.items()):
+        for name, node in list(self.network.nodes.items()):
             if node.stopped:
                 self.kill(name)
-        self._network.tell(m.Finish())
+        self.network.tell(m.Finish())
 
     def ended(self, name: str, *, code: int | None, signal: int | None, expected: bool = False) -> None:
         """Record the end of a process."""
         expected = expected or self._finishing or name in self._leaving
-        at_ns = time_ns(self._network.clock.now_us)
+        at_ns = time_ns(self.network.clock.now_us)
         self._last[name].exit = ProcessExit(code, signal, at_ns, expected)
 
     def records(self, plan: Plan) -> tuple[ProcessRecord, ...]:
@@ -136,16 +136,16 @@ class SimulatedProcesses:
         """Return whether no acknowledgement is pending and each client has, in order, all acknowledged
         events.
         """
-        nodes = self._network.nodes.values()
+        nodes = self.network.nodes.values()
         if not all(node.finished or node.machine.progress().silent for node in nodes):
             return False
         published = highest([self._published, *(node.machine.progress().published for node in nodes)])
         delivered = [client.machine.progress().delivered for client in self._clients()]
-        return reached(published, delivered, self._declared.contract)
+        return reached(published, delivered, self.declared.contract)
 
     def _note_published(self, name: str) -> None:
         """Record what a process has published before its generation ends, because it must be delivered."""
-        if (node := self._network.nodes.get(name)) is not None:
+        if (node := self.network.nodes.get(name)) is not None:
             self._published = highest([self._published, node.machine.progress().published])
 
     def delivered_per_client(self) -> float:
@@ -155,18 +155,18 @@ class SimulatedProcesses:
         return total / max(1, len(clients))
 
     def _clients(self) -> list[Node]:
-        nodes = self._network.nodes.values()
+        nodes = self.network.nodes.values()
         return [
             node
             for node in nodes
-            if self._declared.has(node.spec.role, Trait.SUBSCRIBER) and not node.finished
+            if self.declared.has(node.spec.role, Trait.SUBSCRIBER) and not node.finished
         ]
 
     def _running(self, name: str) -> Node:
         if not self._runs(name):
             raise TestbedError(f"{name} is not running")
-        return self._network.nodes[name]
+        return self.network.nodes[name]
 
     def _runs(self, name: str) -> bool:
-        node = self._network.nodes.get(name)
+        node = self.network.nodes.get(name)
         return node is not None and not node.finished

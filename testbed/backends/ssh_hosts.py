@@ -26,12 +26,12 @@ from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
 from testbed.machines.coordinator import Coordinator
 from testbed.machines.inventory import Inventory, InventoryMachine, ShippingTime
-from testbed.machines.merging import machine_shares, merged
+from testbed.machines.merging import machine_shares
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import LEFT, agent_arguments
 from testbed.machines.shipping.fetching import remove_folder, state_there
 from testbed.machines.shipping.limits import ShippingLimits
-from testbed.machines.shipping.parts import read_parts
+from testbed.machines.shipping.parts import write_merged
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult, all_complete
 from testbed.machines.software.deploy import code_folder, deploy, our_python
@@ -205,7 +205,7 @@ class _Run:
             for name, assignment in self._assignments.items()
         }
         coordinator = Coordinator(
-            self._peers,
+            {peer.name: peer for peer in self._peers},
             self._events,
             self._follow,
             clients=clients,
@@ -326,7 +326,6 @@ class _Run:
     def _merge(self, coordinator: Coordinator) -> RunRecord:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
-        parts, unusable = read_parts(self._run, self._plan, order)
         interrupted = {name: ShippingResult(name, "shipping was interrupted") for name in order}
         shipped = [(interrupted | self._shipped)[name] for name in order]
         lines = [line for each in shipped for line in each.lines()]
@@ -334,11 +333,9 @@ class _Run:
             self._record,
             machines=machine_shares(self._placement, coordinator.zeros, clocks, self._versions),
             shipped=tuple(each.shipment() for each in shipped),
-            problems=(*coordinator.problems, *lines, *unusable),
+            problems=(*coordinator.problems, *lines),
         )
-        record = merged(base, parts, order)
-        write_record(self._run.run_json, record)
-        return record
+        return write_merged(self._run, base, order)
 
     def _remove_folders(self) -> None:
         """Remove the run's folder from the machines whose files have all arrived."""

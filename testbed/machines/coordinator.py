@@ -9,7 +9,7 @@ end of the run follow each machine's own clock and need no connection.
 import queue
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.declared import Contract
@@ -39,55 +39,49 @@ class _Counts:
     delivered: Sequence[Mapping[int, int]]
 
 
+@dataclass(slots=True)
 class Coordinator:
-    """The coordinator of one run. clients: their number by machine. duration_us: the plan's."""
+    """The coordinator of one run.
 
-    def __init__(
-        self,
-        peers: Sequence[SupervisorClient],
-        events: Events,
-        follow: Follow,
-        *,
-        clients: Mapping[str, int],
-        duration_us: int,
-        contract: Contract,
-    ) -> None:
-        self._peers = {peer.name: peer for peer in peers}
-        self._events = events
-        self._follow = follow
-        self._clients = clients
-        self._duration_us = duration_us
-        self._contract = contract
-        self._arrived: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
-        self._phases = dict.fromkeys(self._peers, RunPhase.PLANNED)
-        self._phase = RunPhase.PLANNED
-        self._rates: dict[str, tuple[int, int]] = {}
-        self._counts: dict[str, _Counts] = {}
-        self._zero_ns = 0
-        self._requested_s = 0.0
-        self._released: set[str] = set()
-        self._stopped = False
-        self.ended: set[str] = set()
-        self.lost: set[str] = set()
-        """Machines that no longer take part: unreachable ones, and those whose supervisor has ended."""
-        self.unreachable: set[str] = set()
-        """Lost machines to which there is no connection."""
-        self.failed: dict[str, Any] = {}
-        """The first failure that leaves the run without results."""
-        self.problems: list[str] = []
-        self.zeros: dict[str, int] = {}
-        """Time 0 by each machine's clock."""
+    peers: the supervisors, by machine. clients: their number by machine. duration_us: the plan's.
+    """
+
+    peers: Mapping[str, SupervisorClient]
+    events: Events
+    follow: Follow
+    clients: Mapping[str, int]
+    duration_us: int
+    contract: Contract
+    ended: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    """Machines that no longer take part: unreachable ones, and those whose supervisor has ended."""
+    unreachable: set[str] = field(default_factory=set)
+    """Lost machines to which there is no connection."""
+    failed: dict[str, Any] = field(default_factory=dict)
+    """The first failure that leaves the run without results."""
+    problems: list[str] = field(default_factory=list)
+    zeros: dict[str, int] = field(default_factory=dict)
+    """Time 0 by each machine's clock."""
+    _arrived: dict[str, set[str]] = field(default_factory=lambda: {barrier: set() for barrier in Barrier})
+    _phases: dict[str, RunPhase] = field(default_factory=dict)
+    _phase: RunPhase = RunPhase.PLANNED
+    _rates: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _counts: dict[str, _Counts] = field(default_factory=dict)
+    _zero_ns: int = 0
+    _requested_s: float = 0.0
+    _released: set[str] = field(default_factory=set)
+    _stopped: bool = False
 
     def lead(self) -> None:
         """Coordinate until every machine has ended or is lost."""
         while not self._over:
             self._request_times()
             try:
-                name, message = self._events.get(timeout=LOOK_S)
+                name, message = self.events.get(timeout=LOOK_S)
             except queue.Empty:
                 name, message = "", {}
-                self._follow({})
-            if name in self._peers and name not in self.lost:
+                self.follow({})
+            if name in self.peers and name not in self.lost:
                 self._handle_or_lose(name, message)
             elif message.get("do") == "stop":  # the user
                 self._stop("stopped by the user before its time")
@@ -119,7 +113,7 @@ class Coordinator:
             case "problem":
                 self._problem(name, message["text"])
             case "change":
-                self._follow({**message, "requested_ns": self._ours_ns(name, message["requested_ns"])})
+                self.follow({**message, "requested_ns": self._ours_ns(name, message["requested_ns"])})
             case "failed":
                 failed = {"kind": message["kind"], "text": f"{name}: {message['text']}"}
                 self.failed = self.failed or failed
@@ -135,7 +129,7 @@ class Coordinator:
                     self.unreachable.add(name)
                 self._problem(name, f"lost for the run: {message['why']}")
             case "broken":
-                self._follow({"did": "problem", "text": f"{message['why']}; the run continues, reconnecting"})
+                self.follow({"did": "problem", "text": f"{message['why']}; the run continues, reconnecting"})
 
     def _ours_ns(self, name: str, time_ns: int) -> int:
         """Convert a time of a machine's clock to ours; requires time 0 of both."""
@@ -145,14 +139,14 @@ class Coordinator:
         line = f"{name}: {text}"
         if line not in self.problems:
             self.problems.append(line)
-            self._follow({"did": "problem", "text": line})
+            self.follow({"did": "problem", "text": line})
 
     # --- Barriers
 
     @property
     def _participants(self) -> set[str]:
         """The machines that still take part."""
-        return set(self._peers) - self.ended - self.lost
+        return set(self.peers) - self.ended - self.lost
 
     @property
     def _over(self) -> bool:
@@ -178,11 +172,11 @@ class Coordinator:
     def _release(self, barrier: Barrier, **fields: Any) -> None:
         self._released.add(barrier)
         for name in self._participants:
-            self._peers[name].order({"do": "go on", "at": barrier, **fields})
+            self.peers[name].order({"do": "go on", "at": barrier, **fields})
 
     def _begin(self) -> None:
         """Set time 0, one instant that is sent to each machine by its own clock."""
-        here = [self._peers[name] for name in sorted(self._participants)]
+        here = [self.peers[name] for name in sorted(self._participants)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
         self._released.add(Barrier.READY)
@@ -192,28 +186,28 @@ class Coordinator:
             assert best is not None  # it has answered clock requests
             self.zeros[peer.name] = zero_ns + best.offset_ns
             peer.order({"do": "go on", "at": Barrier.READY, "zero_ns": self.zeros[peer.name]})
-        self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
+        self.follow({"did": "running", "zero_ns": zero_ns, "duration_us": self.duration_us})
 
     def _everything_delivered(self) -> bool:
         if not self._participants <= self._counts.keys():
             return False
         counts = [self._counts[name] for name in self._participants]
         published = highest(each.published for each in counts)
-        return reached(published, [client for each in counts for client in each.delivered], self._contract)
+        return reached(published, [client for each in counts for client in each.delivered], self.contract)
 
     def _stop(self, why: str) -> None:
         if not self._stopped:
             self._stopped = True
             for name in self._participants:
-                self._peers[name].order({"do": "stop", "why": why})
+                self.peers[name].order({"do": "stop", "why": why})
 
     def _request_times(self) -> None:
         """Request the machines' times, which also renews their leases."""
-        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._participants)
+        few = any(self.peers[name].clock.count < QUESTIONS_MIN for name in self._participants)
         period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
         if time.monotonic() - self._requested_s >= period_s:
             self._requested_s = time.monotonic()
-            for peer in self._peers.values():
+            for peer in self.peers.values():
                 if peer.name not in self.lost:
                     peer.ask_time()
 
@@ -221,20 +215,20 @@ class Coordinator:
 
     def _report_phase(self) -> None:
         """Report the run's phase: the earliest of all machines' phases."""
-        here = [self._phases[name] for name in self._peers if name not in self.lost]
+        here = [self._phases.get(name, RunPhase.PLANNED) for name in self.peers if name not in self.lost]
         phase = min(here, key=_PHASES.index, default=self._phase)
         if _PHASES.index(phase) > _PHASES.index(self._phase):
             self._phase = phase
-            self._follow({"did": "phase", "phase": phase})
+            self.follow({"did": "phase", "phase": phase})
 
     def _report_progress(self) -> None:
         """Report events per second and client, averaged over all clients."""
-        clients = sum(self._clients[name] for name in self._rates) or 1
+        clients = sum(self.clients[name] for name in self._rates) or 1
         rate, delivered = (
-            sum(self._rates[name][which] * self._clients[name] for name in self._rates) / clients
+            sum(self._rates[name][which] * self.clients[name] for name in self._rates) / clients
             for which in (0, 1)
         )
-        self._follow({"did": "progress", "events_per_s": round(rate), "delivered": round(delivered)})
+        self.follow({"did": "progress", "events_per_s": round(rate), "delivered": round(delivered)})
 
 
 def _printable(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,14 +46,19 @@ def machine_shares(
 def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]) -> RunRecord:
     """Return the record of the whole run.
 
-    base: the planned record, with `machines` and the controller's problems. parts: the records of machines
-    that have one, by name. order: all machines, the reference first.
+    base: the planned record, with `machines` and the controller's problems; a machine's time 0 is from its
+    own record if the controller died before it. parts: the records of machines that have one, by name. order:
+    all machines, the reference first.
     """
     known = {name: parts[name] for name in order if name in parts}
     said = [f"{name}: {sanitize(text)}" for name, part in known.items() for text in part.problems]
     earlier = [line for line in base.problems if not line.endswith(UNENDED)]
     said += [f"{name}: {UNENDED}" for name, part in known.items() if part.outcome is None]
-    zeros = {machine.name: machine.zero_ns or 0 for machine in base.machines}
+    starts = {name: part.times.zero_ns for name, part in known.items()}
+    machines = tuple(
+        each if each.zero_ns else replace(each, zero_ns=starts.get(each.name)) for each in base.machines
+    )
+    zeros = {machine.name: machine.zero_ns or 0 for machine in machines}
     lists: dict[str, Any] = {
         field: tuple(
             replace(each, machine=name) for name, part in known.items() for each in getattr(part, field)
@@ -66,6 +71,7 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
     record = replace(
         base,
         **lists,
+        machines=machines,
         problems=tuple(dict.fromkeys((*earlier, *said))),
         outcome=_outcome(list(known.values()), missing=len(order) - len(known)),
     )

@@ -15,7 +15,8 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -36,6 +37,42 @@ NO_SUPERVISOR = 3
 Events = queue.SimpleQueue[tuple[str, Message]]
 
 
+ASKED_MAX = 64
+READINGS_MAX = 64
+
+
+@dataclass(slots=True)
+class ClockReadings:
+    """Pending clock requests, and the latest readings: our time, theirs, our time."""
+
+    _asked_ns: dict[int, int] = field(default_factory=dict)
+    _readings: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def asked(self, number: int, now_ns: int) -> None:
+        """Record the time of a request."""
+        self._asked_ns[number] = now_ns
+        while len(self._asked_ns) > ASKED_MAX:
+            del self._asked_ns[next(iter(self._asked_ns))]
+
+    def answered(self, number: int, there_ns: int, now_ns: int) -> None:
+        """Record the answer to a request; unrequested answers are ignored."""
+        asked_ns = self._asked_ns.pop(number, None)
+        if asked_ns is None:
+            return
+        self._readings = [*self._readings[1 - READINGS_MAX :], (asked_ns, there_ns, now_ns)]
+
+    @property
+    def count(self) -> int:
+        """The number of answers."""
+        return len(self._readings)
+
+    @property
+    def best(self) -> ClockReading | None:
+        """The most exact of the latest readings, or None."""
+        return best_reading(self._readings) if self._readings else None
+
+
+@dataclass(slots=True, eq=False)
 class SupervisorClient:
     """The connection to one machine's supervisor.
 
@@ -44,28 +81,21 @@ class SupervisorClient:
     command: returns the argument list for "start" or "attach".
     """
 
-    def __init__(
-        self,
-        machine: InventoryMachine,
-        connect: Callable[[], SshConnection],
-        command: Callable[[str], list[str]],
-        events: Events,
-        patience_s: float,
-    ) -> None:
-        self.machine = machine
-        self.clock = ClockReadings()
-        self._connect = connect
-        self._command = command
-        self._events = events
-        self._patience_s = patience_s
-        self._orders: list[bytes] = []
-        self._received = 0  # the number of numbered messages received
-        self._received_s = 0.0  # when the last message was received
-        self._request_numbers = itertools.count()
-        self._process: RemoteProcess | None = None
-        self._writing = threading.Lock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+    machine: InventoryMachine
+    connect: Callable[[], SshConnection]
+    command: Callable[[str], list[str]]
+    events: Events
+    patience_s: float
+    clock: ClockReadings = field(default_factory=ClockReadings)
+    _orders: list[bytes] = field(default_factory=list)
+    _received: int = 0  # the number of numbered messages received
+    _received_s: float = 0.0  # when the last message was received
+    _error_output: str = ""
+    _request_numbers: Iterator[int] = field(default_factory=itertools.count)
+    _process: RemoteProcess | None = None
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
 
     @property
     def name(self) -> str:
@@ -111,10 +141,10 @@ class SupervisorClient:
         while not self._closing.is_set():
             heard_s = self._received_s
             try:
-                connection = self._connect()
+                connection = self.connect()
                 code = self._follow(connection, command, first)
                 if code == NO_SUPERVISOR:
-                    self._events.put(
+                    self.events.put(
                         (self.name, {"did": "gone", "why": self._error_output or "it has no supervisor"})
                     )
                     return
@@ -122,11 +152,11 @@ class SupervisorClient:
             except UnreachableError as error:
                 problem = str(error)
             except TestbedError as error:
-                self._events.put((self.name, {"did": "lost", "why": str(error)}))
+                self.events.put((self.name, {"did": "lost", "why": str(error)}))
                 return
             except Exception as error:
                 # After a bug of ours the other machines must not wait for this one.
-                self._events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
+                self.events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
                 raise
             if connection is not None:
                 connection.close()
@@ -134,9 +164,9 @@ class SupervisorClient:
                 retry_s, command = RETRY_S_MIN, "attach"
             if self._closing.is_set():
                 return
-            self._events.put((self.name, {"did": "broken", "why": problem}))
-            if time.monotonic() - self._received_s > self._patience_s:
-                self._events.put((self.name, {"did": "lost", "why": problem}))
+            self.events.put((self.name, {"did": "broken", "why": problem}))
+            if time.monotonic() - self._received_s > self.patience_s:
+                self.events.put((self.name, {"did": "lost", "why": problem}))
                 return
             self._closing.wait(retry_s)
             retry_s = min(retry_s * 2, RETRY_S_MAX)
@@ -144,7 +174,7 @@ class SupervisorClient:
     def _follow(self, connection: SshConnection, command: str, first: bytes) -> int:
         """Read until the session ends; returns its exit code."""
         lines, self._error_output = MessageParser(), ""
-        with connection.open(self._command(command), root=True) as process:
+        with connection.open(self.command(command), root=True) as process:
             process.timeout_s = SILENCE_S if command == "attach" else START_S
             greeting = (first if command == "start" else b"") + line_of({"from": self._received})
             with self._writing:
@@ -175,7 +205,7 @@ class SupervisorClient:
             if number < self._received:
                 return
             self._received = number + 1
-        self._events.put((self.name, message))
+        self.events.put((self.name, message))
 
     def _write(self, line: bytes) -> None:
         """Write to the session, if there is one; the reading thread notices when it breaks."""
@@ -189,38 +219,3 @@ class SupervisorClient:
         if self._process is not None:
             self._process.close()
             self._process = None
-
-
-ASKED_MAX = 64
-READINGS_MAX = 64
-
-
-class ClockReadings:
-    """Pending clock requests, and the latest readings."""
-
-    def __init__(self) -> None:
-        self._asked_ns: dict[int, int] = {}
-        self._readings: list[tuple[int, int, int]] = []  # our time, theirs, our time
-
-    def asked(self, number: int, now_ns: int) -> None:
-        """Record the time of a request."""
-        self._asked_ns[number] = now_ns
-        while len(self._asked_ns) > ASKED_MAX:
-            del self._asked_ns[next(iter(self._asked_ns))]
-
-    def answered(self, number: int, there_ns: int, now_ns: int) -> None:
-        """Record the answer to a request; unrequested answers are ignored."""
-        asked_ns = self._asked_ns.pop(number, None)
-        if asked_ns is None:
-            return
-        self._readings = [*self._readings[1 - READINGS_MAX :], (asked_ns, there_ns, now_ns)]
-
-    @property
-    def count(self) -> int:
-        """The number of answers."""
-        return len(self._readings)
-
-    @property
-    def best(self) -> ClockReading | None:
-        """The most exact of the latest readings, or None."""
-        return best_reading(self._readings) if self._readings else None

@@ -10,17 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.records.observations import MachineShare, Shipment
-from experiments.records.run_record import RunRecord, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import Inventory, InventoryMachine
-from testbed.machines.merging import merged
 from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
 from testbed.machines.shipping.limits import ShippingLimits
-from testbed.machines.shipping.parts import about_parts, read_parts
+from testbed.machines.shipping.parts import write_merged
 from testbed.machines.shipping.receiver import Listener, MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.software.deploy import code_folder, deploy_to, our_python
@@ -88,7 +85,6 @@ class RunFetch:
         if not lacking:
             return {}
         machines = self._machines()
-        known = {each.machine: each for each in self.run.read_run().shipped}
         asked = [each for each in machines if each.name in lacking]
         self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
         with connected(asked) as connections:
@@ -104,7 +100,7 @@ class RunFetch:
                     shipped[name] = ShippingResult(name, str(result))
             ready = [connection for connection in here if connection.machine.name not in shipped]
             shipped |= self._ship([connection.machine for connection in ready])
-            self._note(machines, known, shipped)
+            self._note(machines, shipped)
             on_each(self._remove, [each for each in ready if shipped[each.machine.name].complete])
         return shipped
 
@@ -155,26 +151,21 @@ class RunFetch:
             stop_following=lambda _: True,
         )
 
-    def _note(
-        self,
-        machines: Sequence[InventoryMachine],
-        known: dict[str, Shipment],
-        shipped: dict[str, ShippingResult],
-    ) -> None:
+    def _note(self, machines: Sequence[InventoryMachine], shipped: dict[str, ShippingResult]) -> None:
         """Merge run.json from all parts that have arrived."""
-        order = [machine.name for machine in machines]
-        record = self.run.read_run()
-        parts, unusable = read_parts(self.run, record.plan, order)
-        said = {line for each in known.values() for line in each.said}
-        problems = [line for line in record.problems if line not in said and not about_parts(line)]
-        now = {**known, **{name: one.shipment() for name, one in shipped.items()}}
+        order, record = [machine.name for machine in machines], self.run.read_run()
+        now = {each.machine: each for each in record.shipped}
+        said = {line for each in record.shipped for line in each.said}
+        now |= {name: one.shipment() for name, one in shipped.items()}
         base = replace(
             record,
-            machines=_machines(record, parts),
             shipped=tuple(now[name] for name in order if name in now),
-            problems=(*problems, *(line for one in shipped.values() for line in one.lines()), *unusable),
+            problems=(
+                *(line for line in record.problems if line not in said),
+                *(line for one in shipped.values() for line in one.lines()),
+            ),
         )
-        write_record(self.run.run_json, merged(base, parts, order))
+        write_merged(self.run, base, order)
 
     def _remove(self, connection: SshConnection) -> None:
         remove_folder(connection, self.run)
@@ -192,11 +183,3 @@ def _names(run: RunDirectory) -> list[str]:
     if not names:
         raise InputError(str(run.path), None, "", "used no machines: there is nothing to fetch")
     return names
-
-
-def _machines(record: RunRecord, parts: dict[str, RunRecord]) -> tuple[MachineShare, ...]:
-    """Return the machines of a run, with time 0 from their own records if the controller died before it."""
-    zeros = {name: part.times.zero_ns for name, part in parts.items()}
-    return tuple(
-        each if each.zero_ns else replace(each, zero_ns=zeros.get(each.name)) for each in record.machines
-    )

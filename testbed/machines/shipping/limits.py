@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.machines.shipping.protocol import CHUNK_BYTES_MAX
@@ -68,34 +68,34 @@ class RateBudget:
                 self._free_s -= size / self._bytes_per_s
 
 
+@dataclass(slots=True)
 class DiskBudget:
     """The disk budget of a run. used_bytes: the size of its files so far."""
 
-    def __init__(self, folder: Path, limit_bytes: int | None, used_bytes: int) -> None:
-        self._folder = folder
-        self._limit_bytes = limit_bytes
-        self._used_bytes = used_bytes
-        self._until_look_bytes = 0
-        self._lock = threading.Lock()
+    folder: Path
+    limit_bytes: int | None
+    used_bytes: int
+    _until_look_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, size: int) -> str:
         """Reserve bytes; returns why that is impossible, or empty text."""
         with self._lock:
-            if self._limit_bytes is not None and self._used_bytes + size > self._limit_bytes:
-                return f"the limit of {self._limit_bytes / 1e6:,.0f} MB on this run's files is reached"
+            if self.limit_bytes is not None and self.used_bytes + size > self.limit_bytes:
+                return f"the limit of {self.limit_bytes / 1e6:,.0f} MB on this run's files is reached"
             if self._until_look_bytes < size:
-                free_bytes = shutil.disk_usage(self._folder).free
+                free_bytes = shutil.disk_usage(self.folder).free
                 if free_bytes < FREE_BYTES_MIN + size:
-                    return f"the disk of {self._folder} has only {free_bytes / 1e6:,.0f} MB left"
+                    return f"the disk of {self.folder} has only {free_bytes / 1e6:,.0f} MB left"
                 self._until_look_bytes = min(LOOK_EVERY_BYTES, free_bytes - FREE_BYTES_MIN)
             self._until_look_bytes -= size
-            self._used_bytes += size
+            self.used_bytes += size
             return ""
 
     def give_back(self, size: int) -> None:
         """Release reserved bytes that were not written, or were removed."""
         with self._lock:
-            self._used_bytes -= size
+            self.used_bytes -= size
 
 
 def used_bytes(folder: Path) -> int:

@@ -4,12 +4,14 @@ An invalid one counts as missing, and the run records that; the parts of the oth
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from experiments.files.plain_name import plain_name
 from experiments.files.sanitize import sanitize
 from experiments.planned.plan import Plan
-from experiments.records.run_record import RunRecord, read_record
+from experiments.records.run_record import RunRecord, read_record, write_record
 from experiments.records.rundir import RunDirectory
+from testbed.machines.merging import merged
 from testbed.machines.shipping.names import MACHINES
 from topologies.errors import InputError
 
@@ -42,6 +44,18 @@ def read_parts(
         else:
             problems.append(_problem(name, "plan: is not the run's"))
     return parts, problems
+
+
+def write_merged(run: RunDirectory, base: RunRecord, order: Sequence[str]) -> RunRecord:
+    """Merge the parts that are here into run.json; returns the record.
+
+    base: with the machines, shipments and problems that the controller knows. order: see `merged`.
+    """
+    parts, unusable = read_parts(run, base.plan, order)
+    problems = (line for line in base.problems if not about_parts(line))
+    record = merged(replace(base, problems=(*problems, *unusable)), parts, order)
+    write_record(run.run_json, record)
+    return record
 
 
 def about_parts(line: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
@@ -38,6 +39,7 @@ NICENESS = 19
 PIECE_BYTES = 64 << 10
 
 
+@dataclass(frozen=True, slots=True)
 class Sender:
     """The sender of one folder's files.
 
@@ -45,33 +47,26 @@ class Sender:
     listed.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        write: Callable[[bytes], object],
-        alive: Callable[[], object],
-        without: Collection[str] = (),
-    ) -> None:
-        self._folder = folder
-        self._without = without
-        self._write = write
-        self._alive = alive
+    folder: Path
+    write: Callable[[bytes], object]
+    alive: Callable[[], object]
+    without: Collection[str] = ()
 
     def serve(self, frames: FrameReader) -> None:
         """Greet and answer until the requests end.
 
         Raises ShippingError for an invalid request, and OSError if the folder cannot be read.
         """
-        self._write(GREETING)
+        self.write(GREETING)
         while True:
             try:
                 kind, body = frames.next()
             except EOFError:
                 return
-            self._alive()
+            self.alive()
             match kind:
                 case Kind.LIST:
-                    self._write(encode_listing(self._entries()))
+                    self.write(encode_listing(self._entries()))
                 case Kind.READ:
                     self._answer(decode_request(Read, body), _read)
                 case Kind.HASH:
@@ -82,7 +77,7 @@ class Sender:
     def _entries(self) -> list[FileEntry]:
         """List all files; a run that has not begun yet has no folder and no files."""
         try:
-            return [entry for entry in walk(self._folder) if entry.path not in self._without]
+            return [entry for entry in walk(self.folder) if entry.path not in self.without]
         except FileNotFoundError:
             return []
 
@@ -93,16 +88,16 @@ class Sender:
     def _answer(self, asked: Request, read: Callable[[Request, FileIO], bytes | None]) -> None:
         """Answer with the result of `read` for the file if it is still the listed one."""
         try:
-            with FileIO(self._folder / asked.path, opener=_open_no_link) as file:
+            with FileIO(self.folder / asked.path, opener=_open_no_link) as file:
                 same = os.fstat(file.fileno()).st_ino == asked.identity
                 answer = (read(asked, file) if same else None) or encode(Kind.CHANGED)
         except OSError as error:
             answer = encode(Kind.GONE, (error.strerror or type(error).__name__).encode())
-        self._write(answer)
+        self.write(answer)
 
     def _busy(self) -> None:
-        self._alive()
-        self._write(encode(Kind.BUSY))
+        self.alive()
+        self.write(encode(Kind.BUSY))
 
 
 def _read(asked: Read, file: FileIO) -> bytes | None:

@@ -8,6 +8,7 @@ and at least once more when it is over.
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from testbed.machines.shipping.limits import DiskBudget, RateBudget
 from testbed.machines.shipping.names import ShippingError
@@ -44,6 +45,7 @@ class _StoppedError(Exception):
     """The session has to end now, incomplete."""
 
 
+@dataclass(slots=True)
 class SenderSession:
     """A session with one sender.
 
@@ -51,30 +53,21 @@ class SenderSession:
     the state; stopped: returns whether to end now, incomplete; wait: waits this number of seconds, or less.
     """
 
-    def __init__(
-        self,
-        stream: RemoteProcess,
-        transfer: FileTransfer,
-        rate: RateBudget,
-        disk: DiskBudget,
-        *,
-        over: Callable[[], bool],
-        heard: Callable[[int], None],
-        show: Callable[[ShippingState], None],
-        stopped: Callable[[], bool],
-        wait: Callable[[float], object],
-    ) -> None:
-        self._stream = stream
+    stream: RemoteProcess
+    transfer: FileTransfer
+    rate: RateBudget
+    disk: DiskBudget
+    over: Callable[[], bool]
+    heard: Callable[[int], None]
+    show: Callable[[ShippingState], None]
+    stopped: Callable[[], bool]
+    wait: Callable[[float], object]
+    _frames: FrameReader = field(init=False)
+    _pending: deque[Read | Hash] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        """Read frames from the stream."""
         self._frames = FrameReader(self._read)
-        self._transfer = transfer
-        self._rate = rate
-        self._disk = disk
-        self._over = over
-        self._heard = heard
-        self._show = show
-        self._stopped = stopped
-        self._wait = wait
-        self._pending: deque[Read | Hash] = deque()
 
     def run(self) -> bool:
         """Make passes until all files have arrived; returns false if it was stopped before.
@@ -82,10 +75,10 @@ class SenderSession:
         Raises OSError, EOFError or TestbedError if the connection breaks, ShippingError for a malformed
         message, DiskLimitError if no more data fits.
         """
-        self._transfer.connected()
+        self.transfer.connected()
         self._frames.greet()
         try:
-            while not self._pass(over=self._over()):
+            while not self._pass(over=self.over()):
                 pass
         except _StoppedError:
             return False
@@ -97,47 +90,47 @@ class SenderSession:
     def _pass(self, *, over: bool) -> bool:
         """Ship what is listed now; returns whether all files have arrived."""
         self._check()
-        self._stream.write(encode(Kind.LIST))
+        self.stream.write(encode(Kind.LIST))
         kind, body = self._answer()
         if kind is not Kind.LISTING:
             raise ShippingError(f"{kind.name} is not a listing")
-        self._transfer.listed(decode_listing(body), over=over)
-        self._exchange(self._transfer.reads(lambda: self._rate.chunk_bytes), ShippingState.SHIPPING)
+        self.transfer.listed(decode_listing(body), over=over)
+        self._exchange(self.transfer.reads(lambda: self.rate.chunk_bytes), ShippingState.SHIPPING)
         if over:
-            self._exchange(self._transfer.hashes(), ShippingState.CHECKING)
-            return not self._transfer.needs_pass
-        self._show(ShippingState.FOLLOWING)
+            self._exchange(self.transfer.hashes(), ShippingState.CHECKING)
+            return not self.transfer.needs_pass
+        self.show(ShippingState.FOLLOWING)
         ends_s = time.monotonic() + POLL_S
-        while time.monotonic() < ends_s and not self._over():
+        while time.monotonic() < ends_s and not self.over():
             self._check()
-            self._wait(PAUSE_S)
+            self.wait(PAUSE_S)
         return False
 
     def _exchange(self, requests: Iterable[Read | Hash], state: ShippingState) -> None:
         """Send these requests, and handle all their answers."""
         for request in requests:
-            self._show(state)
+            self.show(state)
             if isinstance(request, Read):
                 self._book(request)
-            self._stream.write(encode_request(request))
+            self.stream.write(encode_request(request))
             self._pending.append(request)
             if len(self._pending) >= UNDER_WAY_MAX:
                 self._take_answer()
         while self._pending:
-            self._show(state)
+            self.show(state)
             self._take_answer()
 
     def _book(self, request: Read) -> None:
         """Wait until the rate allows a request, and take room on the disk for it."""
-        while (wait_s := self._rate.book(request.length, time.monotonic())) > 0:
+        while (wait_s := self.rate.book(request.length, time.monotonic())) > 0:
             if self._pending:
                 self._take_answer()
             else:
                 self._check()
-                self._wait(min(wait_s, PAUSE_S))
-        problem = self._disk.take(request.length)
+                self.wait(min(wait_s, PAUSE_S))
+        problem = self.disk.take(request.length)
         if problem:
-            self._rate.give_back(request.length)
+            self.rate.give_back(request.length)
             raise DiskLimitError(problem)
 
     def _take_answer(self) -> None:
@@ -150,11 +143,11 @@ class SenderSession:
                 self._take_data(asked, body)
                 return
             case Kind.DIGEST, Hash():
-                self._transfer.digest(asked, decode_digest(body))
+                self.transfer.digest(asked, decode_digest(body))
             case Kind.CHANGED, _:
-                self._transfer.changed(asked)
+                self.transfer.changed(asked)
             case Kind.GONE, _:
-                self._transfer.gone(asked, decode_text(body))
+                self.transfer.gone(asked, decode_text(body))
             case _:
                 raise ShippingError(f"{kind.name} does not answer the pending request")
         self._give_back(self._pending.popleft())
@@ -162,19 +155,19 @@ class SenderSession:
     def _take_data(self, asked: Read, body: bytes) -> None:
         data = decode_data(body, asked.length)
         self._pending.popleft()
-        self._rate.give_back(asked.length - len(body))
+        self.rate.give_back(asked.length - len(body))
         try:
-            used = self._transfer.took(asked, data)
+            used = self.transfer.took(asked, data)
         except OSError as error:  # `took` raises only if the disk is full
             raise DiskLimitError(f"writing here: {error.strerror}") from None
         if not used:
-            self._disk.give_back(asked.length)
+            self.disk.give_back(asked.length)
 
     def _give_back(self, asked: Read | Hash) -> None:
         """Release the bookings for an answer without data."""
         if isinstance(asked, Read):
-            self._rate.give_back(asked.length)
-            self._disk.give_back(asked.length)
+            self.rate.give_back(asked.length)
+            self.disk.give_back(asked.length)
 
     def _answer(self) -> tuple[Kind, bytes]:
         """Return the next frame that is not BUSY."""
@@ -187,10 +180,10 @@ class SenderSession:
         raise ShippingError(f"it answers BUSY more than {BUSY_MAX} times")
 
     def _check(self) -> None:
-        if self._stopped():
+        if self.stopped():
             raise _StoppedError
 
     def _read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._heard(len(data))
+        data = self.stream.read(size)
+        self.heard(len(data))
         return data

@@ -8,7 +8,7 @@ equal. A changed file is shipped again in the next pass, after the run a limited
 import errno
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from experiments.files.whole_files import sync_folder
@@ -55,19 +55,19 @@ class _File:
         self.failed, self.whole, self.note = True, False, why
 
 
+@dataclass(slots=True)
 class FileTransfer:
     """One machine's files. claims: the machine that ships to each destination, shared by all transfers.
 
     Methods raise OSError only if the disk is full; any other local error fails only its file.
     """
 
-    def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: DiskBudget) -> None:
-        self._machine = machine
-        self._run = run
-        self._claims = claims
-        self._disk = disk
-        self._files: dict[str, _File] = {}
-        self._over = False
+    machine: str
+    run: Path
+    claims: MutableMapping[str, str]
+    disk: DiskBudget
+    _files: dict[str, _File] = field(default_factory=dict)
+    _over: bool = False
 
     @property
     def files(self) -> int:
@@ -164,19 +164,19 @@ class FileTransfer:
         for file in whole:
             file.copy.sync()
         depths = [PurePosixPath(file.destination).parents for file in whole]
-        for folder in dict.fromkeys(self._run / parent for parents in depths for parent in parents):
+        for folder in dict.fromkeys(self.run / parent for parents in depths for parent in parents):
             sync_folder(folder)
-        sync_folder(self._run.absolute().parent)
+        sync_folder(self.run.absolute().parent)
 
     def outcome(self) -> tuple[ShippedFile, ...]:
         """Return the outcomes of all known files."""
         return tuple(_outcome(file) for _, file in sorted(self._files.items()))
 
     def _add(self, entry: FileEntry) -> _File:
-        where = str(destination(self._machine, entry.path))
-        file = self._files[entry.path] = _File(entry, where, PartialFile(self._run / where))
-        first = self._claims.setdefault(where, self._machine)
-        if first != self._machine:
+        where = str(destination(self.machine, entry.path))
+        file = self._files[entry.path] = _File(entry, where, PartialFile(self.run / where))
+        first = self.claims.setdefault(where, self.machine)
+        if first != self.machine:
             file.elsewhere, file.note = True, f"{first} also has a file of that name"
         return file
 
@@ -198,11 +198,11 @@ class FileTransfer:
     def _settle(self, file: _File) -> None:
         """Let a complete file replace its old content."""
         if file.copy.size == file.entry.size:
-            self._disk.give_back(file.copy.settle())
+            self.disk.give_back(file.copy.settle())
 
     def _ship_again(self, file: _File) -> None:
         """Ship the whole file again, from the next listing on."""
-        self._disk.give_back(file.copy.restart())
+        self.disk.give_back(file.copy.restart())
         file.broken, file.whole = True, False
         if self._over:
             file.tries += 1

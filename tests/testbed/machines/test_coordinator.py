@@ -84,7 +84,7 @@ def lead(
         follow(message)
 
     coordinator = Coordinator(
-        machines,  # type: ignore[arg-type]
+        {machine.name: machine for machine in machines},
         events,
         hear,
         clients={machine.name: 1 for machine in machines},
