@@ -207,7 +207,7 @@ def _compressed(data: bytes) -> bytes:
 
 
 def _decompressed(body: bytes, size_max: int) -> bytes:
-    """Decompress a frame that says that it holds at most so many bytes. Raises ShippingError."""
+    """Decompress a frame that declares at most `size_max` bytes. Raises ShippingError."""
     try:
         size = zstandard.frame_content_size(body)
         if not 0 <= size <= size_max:
