@@ -64,6 +64,7 @@ class SenderSession:
     wait: Callable[[float], object]
     _frames: FrameReader = field(init=False)
     _pending: deque[Read | Hash] = field(default_factory=deque)
+    _listing_bytes: int = 0  # of the listing before
 
     def __post_init__(self) -> None:
         """Read frames from the stream."""
@@ -89,11 +90,13 @@ class SenderSession:
 
     def _pass(self, *, over: bool) -> bool:
         """Ship what is listed now; returns whether all files have arrived."""
-        self._check()
+        self._book(self._listing_bytes)
         self.stream.write(encode(Kind.LIST))
         kind, body = self._answer()
         if kind is not Kind.LISTING:
             raise ShippingError(f"{kind.name} is not a listing")
+        self.rate.give_back(self._listing_bytes - len(body))
+        self._listing_bytes = len(body)
         self.transfer.listed(decode_listing(body), over=over)
         self._exchange(self.transfer.reads(lambda: self.rate.chunk_bytes), ShippingState.SHIPPING)
         if over:
@@ -111,7 +114,10 @@ class SenderSession:
         for request in requests:
             self.show(state)
             if isinstance(request, Read):
-                self._book(request)
+                self._book(request.length)
+                if problem := self.disk.take(request.length):
+                    self.rate.give_back(request.length)
+                    raise DiskLimitError(problem)
             self.stream.write(encode_request(request))
             self._pending.append(request)
             if len(self._pending) >= UNDER_WAY_MAX:
@@ -120,18 +126,15 @@ class SenderSession:
             self.show(state)
             self._take_answer()
 
-    def _book(self, request: Read) -> None:
-        """Wait until the rate allows a request, and take room on the disk for it."""
-        while (wait_s := self.rate.book(request.length, time.monotonic())) > 0:
+    def _book(self, size: int) -> None:
+        """Wait until the rate allows this number of bytes."""
+        self._check()
+        while (wait_s := self.rate.book(size, time.monotonic())) > 0:
             if self._pending:
                 self._take_answer()
             else:
                 self._check()
                 self.wait(min(wait_s, PAUSE_S))
-        problem = self.disk.take(request.length)
-        if problem:
-            self.rate.give_back(request.length)
-            raise DiskLimitError(problem)
 
     def _take_answer(self) -> None:
         """Handle the answer to the first pending request."""

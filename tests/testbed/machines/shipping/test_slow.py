@@ -4,8 +4,12 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from testbed.machines.shipping.protocol import GREETING, Read, encode_request
+from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.machines.shipping.machines import ProcessStream, noise, write_files
+from tests.testbed.machines.test_findings import machine
 
 MIB = 1 << 20
 PIPE_BYTES_MIN = 4096
@@ -31,3 +35,10 @@ def test_a_sender_gives_way_to_whatever_else_runs(tmp_path: Path) -> None:
     niceness = os.getpriority(os.PRIO_PROCESS, stream.process.pid)
     stream.close()
     assert niceness == 19
+
+
+@pytest.mark.parametrize(("lease_s", "idle_s"), [(5.0, "5"), (7.5, "7"), (3600.0, "60")])
+def test_a_sender_that_is_asked_nothing_does_not_outlive_the_lease(lease_s: float, idle_s: str) -> None:
+    command = MachineSource(machine(0), "/f/runs/x", "/f/code/1", lease_s=lease_s).command()
+    assert command[command.index("--idle") + 1] == idle_s
+    assert command.count("--without") == 2, "the supervisor's own files are not shipped"
