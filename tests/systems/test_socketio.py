@@ -1,0 +1,33 @@
+"""Socket.IO on real packets: a connection that is given up in a cut loses its events, others lose none."""
+
+import pytest
+
+from tests.systems.on_packets import needs, run_on_packets
+
+pytestmark = needs("socketio")
+
+EXPERIMENT = """\
+name: sockets
+topology: three-regions
+system: socketio
+parameters: {parameters}
+roles: {{server: 1, publisher: 1, subscriber: 1}}
+workload: {{event_size: 100B, rate: 50/s}}
+duration: 14s
+faults:
+  - {{name: cut, at: 2s, cut: [r1, r2], for: 5s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_lossy"),
+    [("{}", False), ("{ping_interval: 1s, ping_timeout: 1s}", True)],
+    ids=["pings every 25 s", "pings every second"],
+)
+def test_only_short_pings_give_a_connection_up_in_a_short_cut(tmp_path, parameters, is_lossy):
+    run = run_on_packets(tmp_path, EXPERIMENT.format(parameters=parameters))
+    summary = run.read_summary()
+    assert ("connection to 10.1.0.2 ended" in run.log("r2-server-0").read_text()) is is_lossy
+    assert (summary["events"]["lost"] > 200) is is_lossy
+    assert summary["events"]["duplicated"] == summary["convergence"]["stalled"] == 0
+    assert summary["agreement"]["held"] is True
