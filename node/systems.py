@@ -91,8 +91,7 @@ def default_declaration() -> Declared:
 
 def codec_of(system: str) -> "Codec | None":
     """Return the codec of a system's messages; None if it is unknown."""
-    known = systems().get(system)
-    codec: Codec | None = resolve(known.codec) if known else None
+    codec: Codec | None = _code_of(system, "codec")
     return codec
 
 
@@ -103,15 +102,13 @@ def codecs() -> "dict[str, Codec]":
 
 def reading_of(system: str) -> Reading | None:
     """Return how the analysis reads a system; None if it is unknown."""
-    known = systems().get(system)
-    reading: Reading | None = resolve(known.reading) if known else None
+    reading: Reading | None = _code_of(system, "reading")
     return reading
 
 
 def report_of(system: str) -> Any:
     """Return the code that builds a system's sections of reports; None if there is none."""
-    known = systems().get(system)
-    return resolve(known.report) if known else None
+    return _code_of(system, "report")
 
 
 def studies_of(system: str) -> Mapping[str, Study]:
@@ -145,6 +142,12 @@ def resolve(code: Any) -> Any:
         return code
     module, _, attribute = code.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def _code_of(system: str, what: str) -> Any:
+    """Return an object that a known system declares; None if the system is unknown."""
+    known = systems().get(system)
+    return resolve(getattr(known, what)) if known else None
 
 
 def _of_package(entry: EntryPoint) -> System:

@@ -48,23 +48,6 @@ class Pipe:
     deliver: called at the other end.
     """
 
-    __slots__ = (
-        "_arrived_us",
-        "_awaited",
-        "_clock",
-        "_deliver",
-        "_discarded",
-        "_flight",
-        "_in",
-        "_left_us",
-        "_out",
-        "_pending",
-        "_progress_until_us",
-        "_unread",
-        "delay_us",
-        "target",
-    )
-
     def __init__(
         self, clock: VirtualClock, ports: tuple[SimulatedPort, SimulatedPort], target: Any, deliver: Deliver
     ) -> None:
@@ -193,17 +176,6 @@ class WidePipe(Pipe):
 
     links: those that it crosses, and those of the other direction.
     """
-
-    __slots__ = (
-        "_back",
-        "_cut_links",
-        "_flying",
-        "_held",
-        "_links",
-        "_passed_us",
-        "_queued_bytes",
-        "_reached_us",
-    )
 
     def __init__(
         self,

@@ -78,23 +78,11 @@ class Observer:
     finished: Callable[[Node], None]
 
 
-def keep_record(node: Node, time_us: int, record: m.Record) -> None:
-    """Append the record to the node's own list."""
-    node.records.append((time_us, record))
-
-
-def keep_log(node: Node, time_us: int, line: m.Log) -> None:
-    """Append the line to the node's own list."""
-    node.logs.append((time_us, line))
-
-
-def keep_measure(node: Node, time_us: int, measure: m.Measure) -> None:
-    """Append the measure to the node's own list."""
-    node.measures.append((time_us, measure))
-
-
-def ignore(_: Node) -> None:
-    """Do nothing: the node's own attributes show that it is ready or finished."""
-
-
-RETAINING_OBSERVER = Observer(keep_record, keep_log, keep_measure, ignore, ignore)
+RETAINING_OBSERVER = Observer(
+    lambda node, time_us, record: node.records.append((time_us, record)),
+    lambda node, time_us, line: node.logs.append((time_us, line)),
+    lambda node, time_us, measure: node.measures.append((time_us, measure)),
+    ready=lambda _: None,
+    finished=lambda _: None,
+)
+"""Keeps everything in the nodes' own lists."""

@@ -30,11 +30,6 @@ Sent = Callable[[Node, Node, m.Send], None]
 """Observes messages as they are sent: sender, receiver, effect."""
 
 
-def _as_it_is(spec: NodeSpec) -> NodeSpec:
-    """Return the specification unchanged for each start."""
-    return spec
-
-
 class SimulatedNetwork:
     """All nodes and their connections.
 
@@ -54,7 +49,7 @@ class SimulatedNetwork:
         observer: Observer = RETAINING_OBSERVER,
         seed: int = 0,
         uptimes_us: Mapping[str, int] | None = None,
-        renewed: Callable[[NodeSpec], NodeSpec] = _as_it_is,
+        renewed: Callable[[NodeSpec], NodeSpec] = lambda spec: spec,
         sent: Sent | None = None,
     ) -> None:
         self.clock = VirtualClock()

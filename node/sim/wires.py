@@ -141,27 +141,6 @@ class SimulatedLinkDirection:
     random: uniform in [0, 1), for losses and jitter.
     """
 
-    __slots__ = (
-        "_delay_at_us",
-        "_deviates",
-        "_deviation",
-        "_jitter_correlation",
-        "_jitter_us",
-        "_segments_us",
-        "_sent_us",
-        "bursts",
-        "corrupt",
-        "cuts",
-        "delay_us",
-        "free_us",
-        "hop",
-        "in_burst",
-        "loss",
-        "pipes",
-        "random",
-        "us_per_byte",
-    )
-
     def __init__(self, hop: Hop, line: LinkLine, random: Callable[[], float]) -> None:
         self.hop = hop
         self.random = random

@@ -19,6 +19,7 @@ Messages without content are omitted. A message sent while its path is cut is ma
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +29,7 @@ from node.core.epochs import format_seq
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.messages import Predicate
 from node.protocols.sprinkler.region.client import Client
-from node.sim.process import Node, Observer, TraceEntry, ignore, keep_measure
+from node.sim.process import RETAINING_OBSERVER, Node, TraceEntry
 from node.sim.sim_network import SimulatedNetwork
 from node.sim.wires import Wires
 from node.systems import build_machine
@@ -53,7 +54,7 @@ class Scenario(ScriptPlayer):
         self._cuts: list[Hop] = []
         self._told = 0  # messages of the trace before this were told
         self._said: dict[tuple[str, str, str], str] = {}
-        observer = Observer(self._record, self._log, keep_measure, ignore, ignore)
+        observer = replace(RETAINING_OBSERVER, record=self._record, log=self._log)
         self.network = SimulatedNetwork(
             specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
         )

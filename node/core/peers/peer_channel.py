@@ -25,20 +25,6 @@ class Greeting(Protocol):
 class PeerChannel:
     """One open connection and its room for data to send. Protocols extend it by their own state."""
 
-    __slots__ = (
-        "awaiting",
-        "connection",
-        "dialled",
-        "has_answered",
-        "has_greeted",
-        "heard_us",
-        "incarnation",
-        "is_read",
-        "name",
-        "room_bytes",
-        "sent_us",
-    )
-
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
         self.connection = connection
         self.dialled = dialled  # the peer that this side dialled, if it did
