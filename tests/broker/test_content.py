@@ -107,14 +107,16 @@ def test_the_exchange_keeps_its_contract_through_a_cut_however_clients_are_share
     }
 
 
-PARTIAL = "workload.attributes=[{name: price, max: 100, unspecified: 30%}, {name: volume, max: 9}]"
+PARTIAL = (
+    "workload.attributes=[{name: price, max: 100, unspecified: 30%}, {name: volume, max: 9}]", "duration=6s"
+)  # fmt: skip
 QUOTES = (
     "workload.preset=stock-quotes", "workload.attributes=null", "workload.event_size=60B",
     "workload.subscriptions={each: 60, within: 500ms, change: 3s}", "duration=6s",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("settings", [(PARTIAL,), QUOTES], ids=["partial", "quotes"])
+@pytest.mark.parametrize("settings", [PARTIAL, QUOTES], ids=["partial", "quotes"])
 @pytest.mark.slow
 def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, settings):
     assert wrong_with(FILE, build_machine, *settings) == {}

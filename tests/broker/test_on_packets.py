@@ -42,15 +42,11 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
             '"content", "beginning"',
             "the audience content needs since subscription",
         ),
-        ('"topic", "subscription"', '"topic", "beginning"', "the audience topic needs since subscription"),
         ('"topic", "subscription"', '"content", "subscription"', "goes with the workload content"),
         ('"stream", "at-most-once"', '"random", "at-most-once"', "contract.order should be one of none, "),
         ("(Trait.SUBSCRIBER,)", '("listener",)', "role subscriber: 'listener' is no trait"),
         ('"broker": Broker, ', "", "role broker has no machine"),
-        *(
-            (f'"{name}"', f'"{odd}"', f"the name '{odd}' should be a letter")
-            for name, odd in (("publisher", "a/b"), ("subscriber", "<b>"), ("publisher", "häuptling"))
-        ),
+        ('"publisher"', '"häuptling"', "the name 'häuptling' should be a letter"),
         ("    CODEC,", "    None,", "it has no codec"),
         ("    Parameters,\n", "    Parameters(),\n", "the parameters should be a dataclass"),
         ("settle_us=1_500_000", "settle_us=-5", "contract.settle_us not be negative"),
@@ -82,9 +78,8 @@ def test_the_plan_has_what_the_system_declares(cutset):
 @pytest.mark.slow
 def test_a_night_runs_it(cutset, tmp_path):
     suite = tmp_path / "brokers.yaml"
-    suite.write_text(
-        f"suite: brokers\nbudget: 5min\nentries:\n  - {{name: b, experiment: {FILE}, on: simulator}}\n"
-    )
+    entry = f"{{name: b, experiment: {FILE}, on: simulator, set: {{duration: 8s}}}}"
+    suite.write_text(f"suite: brokers\nbudget: 5min\nentries: [{entry}]\n")
     history, nights = tmp_path / "history", tmp_path / "nights"
     code, text = cutset("nightly", suite, "--history", history, "--out", nights)
     assert (code, "1 passed" in text) == (0, True)

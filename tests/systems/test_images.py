@@ -31,15 +31,15 @@ faults:
 """
 
 
-def make_system(folder: Path) -> str:
-    """Write the page's system, with an image of this machine's server; return the image's digest."""
+def make_system(folder: Path, *programs: str) -> str:
+    """Write the page's system, with an image of these programs of this machine; return the image's digest."""
     written(folder)
     with (folder / "inbox" / "system.yaml").open("a") as system:
         system.write(WRITER)
     experiment = folder / "inbox.yaml"
     changed = experiment.read_text().partition("faults:")[0].replace("100/s", "50/s") + FAULTS
     experiment.write_text(changed.replace("{server: 1,", "{server: 1, writer: 1,").replace("10s", "6s"))
-    layer = layer_of("nats-server", "sh", "sleep", more=[file("etc/passwd", "nats:x:7:7::/:\n")])
+    layer = layer_of(*programs, "sh", more=[file("etc/passwd", "nats:x:7:7::/:\n")])
     config = configuration([layer], Entrypoint=["nats-server"], Cmd=["-p", "4222"], User="nats")
     saved(folder / "inbox" / "nats.tar", {"nats:1": (config, [layer])})
     return digest(config)
@@ -48,7 +48,8 @@ def make_system(folder: Path) -> str:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, cache):
     folder = tmp_path_factory.mktemp("packed")
-    return make_system(folder), run_on_packets(folder, (folder / "inbox.yaml").read_text())
+    packed = make_system(folder, "nats-server", "sleep")
+    return packed, run_on_packets(folder, (folder / "inbox.yaml").read_text())
 
 
 @pytest.fixture(scope="module")
