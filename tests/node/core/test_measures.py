@@ -42,19 +42,6 @@ def test_measurements_read_back(tmp_path_factory, starts):
     assert flat(read_measures("host", path)) == expected
 
 
-def test_every_torn_end_leaves_the_whole_blocks_before_it(tmp_path):
-    columns, path = Columns(), tmp_path / "host.measures"
-    whole = columns.encode([(1, Measure("queue", {"events": 3.0}))])
-    data = whole + columns.encode(
-        [(2, Measure("queue", {"events": 4.0})), (3, Measure("disk", {"bytes": 5}))]
-    )
-    for length in range(len(whole), len(data)):
-        path.write_bytes(data[:length])
-        assert ("queue", "events", 1, "3.0") in flat(read_measures("host", path))
-        assert len(flat(read_measures("host", path))) < 3
-    assert read_measures("host", tmp_path / "none") == {}
-
-
 def test_a_file_that_grows_is_read_from_where_it_was_left(tmp_path):
     columns, path, reader = Columns(), tmp_path / "host.measures", BlockReader()
     first = columns.encode([(1, Measure("queue", {"events": 3.0}))])

@@ -10,11 +10,25 @@ from node.sim.wires import LinkLine, SimulatedLan, Wires
 from tests.node.chained import Chaos, chain, chained, check
 from tests.node.cluster import S
 
-HEAD, MIDDLE, TAIL = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
-SERVICE = "r0/configuration-0"
-PLACES = pytest.mark.parametrize(("name", "left"), [(HEAD, "12"), (MIDDLE, "02"), (TAIL, "01")])
+HEAD, MIDDLE, TAIL, SERVICE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2", "r0/configuration-0"
+NAMES = {"head": HEAD, "middle": MIDDLE, "tail": TAIL, "service": SERVICE, "driver": "r0/driver-0"}
 SEEDS = range(4)
 SLOW = Wires(8_000, {("r0", "r1"): 15_000})  # much is under way along a chain when a replica dies
+NARROW = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
+
+
+def play(cluster, script):
+    """Do things at seconds of the run: "2 kill head, 4 chain 12, 4 start head, 6 members 3"."""
+    for step in script.split(", "):
+        at_s, action, *words = step.split()
+        cluster.run(round(float(at_s) * S))
+        if action == "chain":
+            assert [chain(cluster)] == words
+        elif action == "members":
+            assert sorted(chain(cluster)) == ["0", "1", "2"][: int(words[0])]
+        else:
+            for word in words:
+                getattr(cluster.network, action)(NAMES[word])
 
 
 def longest_pause_s(cluster, client, stream, from_us):
@@ -25,6 +39,48 @@ def longest_pause_s(cluster, client, stream, from_us):
         if record.kind == RecordKind.DELIVERED and record.stream == stream and time_us >= from_us
     ]
     return max(later - earlier for earlier, later in itertools.pairwise(times)) / S
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "2 kill middle, 4 chain 02, 4 start middle, 5 chain 021",
+        "2 kill tail, 4 chain 01, 4 start tail, 5 chain 012",
+        "2 stop head, 4 chain 12, 4 resume head, 5 chain 120",
+        "2 stop middle, 4 chain 02, 4 resume middle, 5 chain 021",
+        "2 stop tail, 4 chain 01, 4 resume tail, 5 chain 012",
+        "2 stop head, 2.1 resume head, 3 chain 012",
+        "2 kill head middle, 3 chain 2, 3 start head middle, 5 members 3",
+        "2 kill service, 3 kill head, 4 start service, 6 chain 12, 6 start head, 7 chain 120",
+    ],
+)
+def test_a_chain_goes_on_without_replicas_that_die_or_stop_and_takes_them_back(script):
+    cluster = chained()
+    play(cluster, script)
+    check(cluster)
+
+
+def test_clients_hardly_notice_a_killed_head_which_becomes_the_tail_when_it_starts_again():
+    cluster = chained()
+    play(cluster, "2 kill head, 4 chain 12")
+    for client in ("r0/client-0", "r1/client-0"):
+        for stream in (0, 1):
+            assert longest_pause_s(cluster, client, stream, 2 * S) < 1
+    play(cluster, "4 start head, 5 chain 120")
+    assert [line[1] for line in cluster.logged("became_tail", from_us=4 * S)] == [HEAD]
+    ((_, _, passed),) = cluster.logged("token_passed")
+    assert passed["to"] == HEAD
+    check(cluster)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    ["3.005 kill middle, 4 start middle", "3.014 kill tail, 4 start tail", "3.04 kill head, 4 start head"],
+)
+def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(failure):
+    cluster = chained()
+    play(cluster, f"2 kill middle, 3 start middle, {failure}, 6 members 3")
+    check(cluster)
 
 
 def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
@@ -42,124 +98,26 @@ def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
     check(cluster)
 
 
-@PLACES
-def test_a_killed_replica_is_removed_and_becomes_the_tail_when_it_starts_again(name, left):
-    cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.kill(name)
-    cluster.run(4 * S)
-    assert chain(cluster) == left
-    for client in ("r0/client-0", "r1/client-0"):
-        for stream in (0, 1):
-            assert longest_pause_s(cluster, client, stream, 2 * S) < 1
-    cluster.network.start(name)
-    cluster.run(5 * S)
-    assert chain(cluster) == left + name[-1]
-    assert [line[1] for line in cluster.logged("became_tail", from_us=4 * S)] == [name]
-    ((_, _, passed),) = cluster.logged("token_passed")
-    assert passed["to"] == name
-    check(cluster)
-
-
-@PLACES
-def test_a_stopped_replica_is_removed_and_does_no_harm_when_it_continues(name, left):
-    cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.stop(name)
-    cluster.run(4 * S)
-    assert chain(cluster) == left
-    cluster.network.resume(name)
-    cluster.run(5 * S)
-    assert chain(cluster) == left + name[-1]
-    check(cluster)
-
-
-def test_a_short_stop_changes_nothing():
-    cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.stop(HEAD)
-    cluster.run(2 * S + 100_000)
-    cluster.network.resume(HEAD)
-    cluster.run(3 * S)
-    assert chain(cluster) == "012"
-    check(cluster)
-
-
-def test_two_of_three_die_at_once_and_the_last_one_has_everything():
-    killed = (HEAD, MIDDLE)
-    cluster = chained()
-    cluster.run(2 * S)
-    for name in killed:
-        cluster.network.kill(name)
-    cluster.run(3 * S)
-    assert len(chain(cluster)) == 1
-    for name in killed:
-        cluster.network.start(name)
-    cluster.run(5 * S)
-    assert len(chain(cluster)) == 3
-    check(cluster)
-
-
-@pytest.mark.parametrize(("dies", "after_us"), [(MIDDLE, 5_000), (TAIL, 14_000), (HEAD, 40_000)])
-def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(dies, after_us):
-    cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.kill(MIDDLE)
-    cluster.run(3 * S)
-    cluster.network.start(MIDDLE)
-    cluster.run(3 * S + after_us)
-    cluster.network.kill(dies)
-    cluster.run(4 * S)
-    cluster.network.start(dies)
-    cluster.run(6 * S)
-    assert len(chain(cluster)) == 3
-    check(cluster)
-
-
 def test_the_chain_goes_on_while_its_service_is_away():
     cluster = chained()
-    cluster.run(2 * S)
-    cluster.network.kill(SERVICE)
-    cluster.run(4 * S)
+    play(cluster, "2 kill service, 4 start service, 5 chain 012")
     assert longest_pause_s(cluster, "r1/client-0", 0, 2 * S) < 0.5
-    cluster.network.start(SERVICE)
-    cluster.run(5 * S)
-    assert chain(cluster) == "012"
-    assert [fields["number"] for _, _, fields in cluster.logged("configuration_changed", from_us=4 * S)] == []
+    assert cluster.logged("configuration_changed", from_us=4 * S) == []
     check(cluster)
 
 
-@pytest.mark.parametrize("storage", ["disk", None])
-def test_a_service_that_starts_again_finds_out_who_died_meanwhile(storage):
-    """From its disk, or without one from what its replicas remember."""
-    cluster = chained(storage=storage)
-    cluster.run(2 * S)
-    cluster.network.kill(SERVICE)
-    cluster.run(3 * S)
-    cluster.network.kill(HEAD)
-    cluster.run(4 * S)
-    cluster.network.start(SERVICE)
-    cluster.run(6 * S)
-    assert chain(cluster) == "12"
-    cluster.network.start(HEAD)
-    cluster.run(7 * S)
-    assert chain(cluster) == "120"
-    if storage is None:  # the head may have continued alone, in a chain that is forgotten
-        assert len(cluster.logged("epoch_began")) == 1
-        cluster.drain(4 * S)
-        cluster.check_deliveries()
-    else:
-        check(cluster)
+def test_a_service_without_a_disk_finds_out_from_its_replicas_who_died_meanwhile():
+    cluster = chained(storage=None)
+    play(cluster, "2 kill service, 3 kill head, 4 start service, 6 chain 12, 6 start head, 7 chain 120")
+    # the head may have continued alone, in a chain that is forgotten
+    assert len(cluster.logged("epoch_began")) == 1
+    cluster.drain(4 * S)
+    cluster.check_deliveries()
 
 
 def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
     cluster = chained(proxies=1)
-    cluster.run(2 * S)
-    cluster.network.kill(HEAD)
-    cluster.run(4 * S)
-    assert chain(cluster) == "0"
-    cluster.network.start(HEAD)
-    cluster.run(6 * S)
+    play(cluster, "2 kill head, 4 chain 0, 4 start head, 6 chain 0")
     published = cluster.published()[0]
     ((_, _, anew),) = cluster.logged("chain_began_anew")
     assert anew["replica"] == HEAD
@@ -171,50 +129,28 @@ def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
 def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
     """Kill the head with stored events but no acknowledgement: acknowledgements are slower than the kill."""
     cluster = chained(rate_per_s=5000)
-    cluster.run(2 * S)
-    cluster.network.stop("r0/driver-0")
-    cluster.network.kill(HEAD)
-    cluster.run(2 * S + 200_000)
+    play(cluster, "2 stop driver, 2 kill head, 2.2 chain 12")
     known = cluster.machine(MIDDLE).history.streams[0].cnt
-    cluster.network.resume("r0/driver-0")
-    cluster.run(3 * S)
-    driver = cluster.machine("r0/driver-0")
-    assert driver.loads[0].publisher.published > known
+    play(cluster, "2.2 resume driver, 3 chain 12")
+    assert cluster.machine("r0/driver-0").loads[0].publisher.published > known
     check(cluster)
 
 
 def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
     """Check their numbers: the second head uses them again, and the third must not mistake a retry for
-    them.
+    them. The stopped tail takes publications without their events, or nothing at all.
     """
     cluster = chained(rate_per_s=5000)
-    cluster.run(2 * S)
-    cluster.network.stop(TAIL)  # it takes publications without their events, or nothing at all
-    cluster.run(2 * S + 60_000)
-    cluster.network.kill(HEAD)
-    cluster.network.resume(TAIL)
-    cluster.run(2 * S + 300_000)
-    cluster.network.kill(MIDDLE)
-    cluster.run(4 * S)
-    assert chain(cluster) == "2"
-    for name in (HEAD, MIDDLE):
-        cluster.network.start(name)
-    cluster.run(6 * S)
+    play(cluster, "2 stop tail, 2.06 kill head, 2.06 resume tail, 2.3 kill middle, 4 chain 2")
+    play(cluster, "4 start head middle, 6 members 3")
     check(cluster)
 
 
 def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_known():
     """In a new configuration it sends all publications again, over a narrow link."""
-    narrow = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
-    wires = Wires(1_000, {("r0", "r1"): 15_000}, lans={"r0": narrow})
+    wires = Wires(1_000, {("r0", "r1"): 15_000}, lans={"r0": NARROW})
     cluster = chained(wires=wires, parameters={"flush_interval_us": 5_000})
-    cluster.run(4 * S)
-    cluster.network.kill(TAIL)
-    cluster.run(4 * S + 80_000)
-    cluster.network.kill(HEAD)
-    for name in (HEAD, TAIL):
-        cluster.network.start(name)
-    cluster.run(6 * S)
+    play(cluster, "4 kill tail, 4.08 kill head, 4.08 start head tail, 6 members 3")
     check(cluster)
 
 

@@ -30,12 +30,14 @@ class World:
     def pipe(self, outward, inward, target="x"):
         return Pipe(self.clock, (outward, inward), target, self.deliver)
 
-    def wide(self, line, back=None, *, seed=0):
+    def wide(self, line, *, seed=0):
         random = Random(seed).random
-        there = SimulatedLinkDirection(("a", "b"), line, random)
-        again = SimulatedLinkDirection(("b", "a"), back or line, random)
+        there, again = (SimulatedLinkDirection(hop, line, random) for hop in (("a", "b"), ("b", "a")))
+        return self.over((there,), (again,)), there, again
+
+    def over(self, links, back):
         ports = SimulatedPort(LAN), SimulatedPort(LAN)
-        return WidePipe(self.clock, ports, "x", self.deliver, ((there,), (again,))), there, again
+        return WidePipe(self.clock, ports, "x", self.deliver, (links, back))
 
     def at(self, name):
         return next(time_us for time_us, _, each in self.arrived if each == name)
@@ -95,9 +97,7 @@ def test_connections_share_the_rate_of_a_way():
     world = World()
     line = LinkLine(15_000, 10_000_000)
     pipe, link, _ = world.wide(line)
-    second = WidePipe(
-        world.clock, (SimulatedPort(LAN), SimulatedPort(LAN)), "y", world.deliver, ((link,), pipe._back)
-    )
+    second = world.over((link,), pipe._back)
     pipe.send(BIG, named("a"))
     second.send(BIG, named("b"))
     world.clock.run_until(1_000_000)
@@ -109,13 +109,7 @@ def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
     world = World()
     line = LinkLine(15_000, 10_000_000)
     links = [SimulatedLinkDirection(("a", str(number)), line, Random(number).random) for number in range(3)]
-    pipe = WidePipe(
-        world.clock,
-        (SimulatedPort(LAN), SimulatedPort(LAN)),
-        "x",
-        world.deliver,
-        (tuple(links[:2]), (links[2],)),
-    )
+    pipe = world.over(tuple(links[:2]), (links[2],))
     pipe.send(BIG, named("a"))
     world.clock.run_until(1_000_000)
     assert world.at("a") == pytest.approx(30_000 + 2_000 + wire_bytes(BIG) * 0.8, abs=10)
@@ -124,12 +118,7 @@ def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
 def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
     world = World()
     pipe, link, _ = world.wide(LinkLine(15_000, 100_000))
-    others = [
-        WidePipe(
-            world.clock, (SimulatedPort(LAN), SimulatedPort(LAN)), "y", world.deliver, ((link,), pipe._back)
-        )
-        for _ in range(20)
-    ]
+    others = [world.over((link,), pipe._back) for _ in range(20)]
     pipe.send(BIG, named("long"))
     for number, other in enumerate(others):
         other.send(1_000, named(str(number)))

@@ -10,7 +10,7 @@ from tests.node.cluster import Cluster, S
 from tests.node.networks import ring, size, wires
 
 RING = ring(10, 25, 5, 60, 12, 33)
-CUT_US, END_US = 4 * S, 12 * S
+CUT_US, END_US = 4 * S, 10 * S
 
 
 def after_a_cut(seed, *, rate_per_s=100, period_us=S, build=build_machine, link=("r0", "r1"), **more):
@@ -58,6 +58,6 @@ def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rat
 
 @pytest.mark.slow
 def test_how_long_it_takes_goes_with_the_advertisement_period():
-    times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(3)]
+    times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(2)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
     assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s

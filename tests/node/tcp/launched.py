@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -63,6 +64,26 @@ class Launched:
 
     def start(self, spec: NodeSpec) -> None:
         self.tell("start", node=asdict(spec))
+
+    def start_all(self, specs: Sequence[NodeSpec]) -> None:
+        """Start these processes, wait until they are ready, and let drivers publish."""
+        for spec in specs:
+            self.start(spec)
+        self.wait_ready(len(specs))
+        self.go()
+
+    def wait_published(self, count: int) -> None:
+        """Wait until the driver of r0 has published this number of events."""
+        self.wait(lambda: self.published.get("r0/driver-0", {}).get("0", 0) >= count)
+
+    def wait_delivered(self, name: str, stream: int, seq: int) -> None:
+        self.wait(lambda: self.delivered.get(name, {}).get(str(stream), 0) >= seq)
+
+    def kill(self, spec: NodeSpec) -> dict[str, Any]:
+        """Kill a process; return how it ended."""
+        before = len(self.all_said("exited"))
+        self.signal(spec, signal.SIGKILL)
+        return self.wait(lambda: self.all_said("exited")[before:])[0]
 
     def signal(self, spec: NodeSpec, number: int) -> None:
         os.kill(self.wait(lambda: self.all_said("started", name=spec.name))[-1]["pid"], number)
@@ -139,6 +160,19 @@ def records(spec: NodeSpec, kind: RecordKind) -> list[DeliveryRecord]:
     found, torn = read_records(Path(spec.deliveries).read_bytes())
     assert torn == 0
     return [record for record in found if record.kind == kind]
+
+
+def batches(spec: NodeSpec, kind: RecordKind, stream: int | None = None) -> list[tuple[int, ...]]:
+    """Return stream, first number, count and CRC of the records of a kind, of a stream or of all."""
+    return [
+        (each.stream, each.first_seq, each.count, each.batch_crc)
+        for each in records(spec, kind)
+        if stream in {None, each.stream}
+    ]
+
+
+def logged(spec: NodeSpec, event: str) -> list[Mapping[str, Any]]:
+    return [line for line in log_lines(spec) if line["event"] == event]
 
 
 def log_lines(spec: NodeSpec) -> list[Mapping[str, Any]]:

@@ -1,10 +1,6 @@
 """Durable replicas as real processes with real files: killed at any time, full disks, damaged logs."""
 
 import os
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +8,7 @@ from node.core.deliveries import RecordKind
 from node.core.log import scan
 from node.protocols.sprinkler.messages import CODEC, Events
 from node.tcp.log_files import LogFiles
-from tests.node.tcp.launched import WAIT_S, Launched, launcher, log_lines, loopback_specs, records
+from tests.node.tcp.launched import batches, launcher, log_lines, logged, loopback_specs, records
 
 DURABLE = {"durable": True, "segment_limit_bytes": 30_000}
 
@@ -22,44 +18,23 @@ def durable_specs(folder, **given):
     return [replace(spec, storage=str(folder / "storage" / spec.host)) for spec in specs]
 
 
-def start_all(launched, specs):
-    for spec in specs:
-        launched.start(spec)
-    launched.wait_ready(len(specs))
-
-
-def wait_published(launched, count):
-    launched.wait(lambda: launched.published.get("r0/driver-0", {}).get("0", 0) >= count)
-
-
-def kill(launched, spec):
-    before = len(launched.all_said("exited"))
-    launched.signal(spec, signal.SIGKILL)
-    launched.wait(lambda: len(launched.all_said("exited")) > before)
-
-
-def batches(found):
-    return [(record.stream, record.first_seq, record.count, record.batch_crc) for record in found]
-
-
 def test_a_killed_replica_comes_back_from_its_files_again_and_again(tmp_path):
     specs = durable_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
+        launched.start_all(specs)
         for turn in range(1, 4):
-            wait_published(launched, 1500 * turn)
-            kill(launched, proxy)
+            launched.wait_published(1500 * turn)
+            launched.kill(proxy)
             launched.start(proxy)
             launched.wait(lambda turn=turn: len(launched.all_said("started", name=proxy.name)) > turn)
-        kill(launched, client)
+        launched.kill(client)
         del launched.delivered[client.name]
         launched.start(client)
         launched.drain(clients=1)
         launched.finish(4 + len(specs))
-    published = batches(records(driver, RecordKind.PUBLISHED))
-    delivered = batches(records(client, RecordKind.DELIVERED))
+    published = batches(driver, RecordKind.PUBLISHED)
+    delivered = batches(client, RecordKind.DELIVERED)
     assert sum(count for _, _, count, _ in published) >= 4500
     assert delivered[-len(published) :] == published  # the new client got everything from the beginning
     assert stored_events(proxy) == published[-1][1] + published[-1][2] - 1
@@ -85,19 +60,18 @@ def test_a_torn_tail_is_cut_with_a_warning_and_damage_before_it_ends_the_start(t
     specs = durable_specs(tmp_path, regions=1)
     proxy, _, client = specs
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
-        wait_published(launched, 5000)
-        kill(launched, proxy)
+        launched.start_all(specs)
+        launched.wait_published(5000)
+        launched.kill(proxy)
         last = max(Path(proxy.storage).glob("*.log"))
         whole = scan(last.read_bytes()).end  # the kill itself may have torn a write
         with last.open("ab") as file:
             file.write(b"torn by the crash")
         torn = last.stat().st_size - whole
         launched.start(proxy)
-        wait_published(launched, launched.published["r0/driver-0"]["0"] + 5000)
+        launched.wait_published(launched.published["r0/driver-0"]["0"] + 5000)
         launched.drain(clients=1)
-        kill(launched, proxy)
+        launched.kill(proxy)
         first = min(Path(proxy.storage).glob("*.log"))
         content = bytearray(first.read_bytes())
         content[len(content) // 2] ^= 1
@@ -116,63 +90,42 @@ def test_a_torn_tail_is_cut_with_a_warning_and_damage_before_it_ends_the_start(t
     capfd.readouterr()
 
 
-@contextmanager
-def launcher_with_tiny_disk(folder):
-    """Yield a launcher with a 4 MB file system at `folder`, nearly full of ballast, and the ballast file."""
+def with_tiny_disk(folder):
+    """Return a command that starts another with a 4 MB file system at `folder`, nearly full of ballast."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    script = (
-        "mount -t tmpfs -o size=4m tmpfs $1 && head -c 4000000 /dev/zero > $1/ballast && "
-        f"exec {sys.executable} -m node.tcp.launcher"
-    )
-    process = subprocess.Popen(
-        ["unshare", "--mount", "--propagation", "private", *user, "sh", "-c", script, "sh", str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Launched(process), Path(f"/proc/{process.pid}/root{folder}/ballast")
-    finally:
-        process.stdin.close()
-        process.wait(WAIT_S)
-        process.stdout.close()
-
-
-def logged(spec, event):
-    return [line for line in log_lines(spec) if line["event"] == event]
+    script = 'mount -t tmpfs -o size=4m tmpfs $0 && head -c 4000000 /dev/zero >$0/ballast && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", *user, "sh", "-c", script, str(folder)]
 
 
 def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_path):
     specs = durable_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     (tmp_path / "storage").mkdir()
-    with launcher_with_tiny_disk(tmp_path / "storage") as (launched, ballast):
-        start_all(launched, specs)
-        launched.go()
+    with launcher(with_tiny_disk(tmp_path / "storage")) as launched:
+        launched.start_all(specs)
         (full,) = launched.wait(lambda: logged(proxy, "storage_full"))
         assert "No space left" in full["problem"]
         launched.wait(lambda: logged(proxy, "refused_peer"))
-        ballast.unlink()
-        wait_published(launched, launched.published["r0/driver-0"]["0"] + 2000)
+        Path(f"/proc/{launched.process.pid}/root{tmp_path}/storage/ballast").unlink()
+        launched.wait_published(launched.published["r0/driver-0"]["0"] + 2000)
         launched.drain(clients=1)
         launched.finish(len(specs))
     lines = [line["event"] for line in log_lines(proxy) if line["event"].startswith("storage_")]
     assert lines == ["storage_full", "storage_recovered"]
     assert {line["code"] for line in logged(proxy, "refused_peer")} == {"history_full"}
-    assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
+    assert batches(client, RecordKind.DELIVERED) == batches(driver, RecordKind.PUBLISHED)
 
 
 def test_a_configuration_service_goes_on_from_its_files_and_keeps_no_more_than_it_needs(tmp_path):
     specs = durable_specs(tmp_path, regions=1, proxies=2, configuration=True)
     service = next(spec for spec in specs if spec.role == "configuration")
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
+        launched.start_all(specs)
         for turn in range(1, 4):
-            kill(launched, service)
+            launched.kill(service)
             launched.start(service)
             launched.wait(lambda turn=turn: len(launched.all_said("ready", name=service.name)) > turn)
-        wait_published(launched, 1000)
+        launched.wait_published(1000)
         launched.drain(clients=1)
         launched.finish(3 + len(specs))
     files = LogFiles(Path(service.storage), CODEC)
@@ -181,4 +134,4 @@ def test_a_configuration_service_goes_on_from_its_files_and_keeps_no_more_than_i
     files.close()
     assert len(segments) == 1
     assert {message.number for message in segments[0].messages} == {1}  # nothing had to change
-    assert [line["number"] for line in log_lines(service) if line["event"] == "configuration_changed"] == [1]
+    assert [line["number"] for line in logged(service, "configuration_changed")] == [1]

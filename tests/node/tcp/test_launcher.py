@@ -8,43 +8,23 @@ from dataclasses import replace
 
 from node.core.deliveries import RecordKind
 from node.core.epochs import NUMBER_BITS
-from tests.node.tcp.launched import WAIT_S, Launched, launcher, log_lines, loopback_specs, records
-
-
-def batches(found):
-    return [(record.stream, record.first_seq, record.count, record.batch_crc) for record in found]
-
-
-def of_role(specs, role):
-    return [spec for spec in specs if spec.role == role]
-
-
-def start_all(launched: Launched, specs):
-    for spec in specs:
-        launched.start(spec)
-    launched.wait_ready(len(specs))
-
-
-def wait_delivered(launched, name, stream, seq):
-    launched.wait(lambda: launched.delivered.get(name, {}).get(str(stream), 0) >= seq)
+from tests.node.tcp.launched import WAIT_S, batches, launcher, log_lines, loopback_specs, records
 
 
 def test_a_run_delivers_every_batch_once_and_in_order_and_ends_in_order(tmp_path):
     specs = loopback_specs(tmp_path, regions=3, clients=2)
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
-        wait_delivered(launched, "r0/client-0", 2, 1000)
+        launched.start_all(specs)
+        launched.wait_delivered("r0/client-0", 2, 1000)
         launched.drain(clients=6)
         ended = launched.finish(len(specs))
     assert {(end["code"], end["signal"]) for end in ended} == {(0, None)}
-    for driver in of_role(specs, "driver"):
-        published = batches(records(driver, RecordKind.PUBLISHED))
+    for driver in (each for each in specs if each.role == "driver"):
+        published = batches(driver, RecordKind.PUBLISHED)
         stream = driver.owned_by(driver.region)[0]
         assert sum(count for _, _, count, _ in published) >= 1000 or stream != 2
-        for client in of_role(specs, "client"):
-            delivered = batches(records(client, RecordKind.DELIVERED))
-            assert [batch for batch in delivered if batch[0] == stream] == published
+        for client in (each for each in specs if each.role == "client"):
+            assert batches(client, RecordKind.DELIVERED, stream) == published
     switched = [line for line in log_lines(specs[0]) if line["event"] == "source_switched"]
     last = {
         line["stream"]: (line["to"], line["why"]) for line in switched
@@ -59,26 +39,22 @@ def test_killed_processes_are_reported_and_go_on_when_they_are_started_again(tmp
         next(spec for spec in specs if spec.name == f"r1/{role}-0") for role in ("client", "proxy")
     )
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
-        wait_delivered(launched, client.name, 0, 500)
-        launched.signal(client, signal.SIGKILL)
-        (ended,) = launched.wait(lambda: launched.all_said("exited"))
+        launched.start_all(specs)
+        launched.wait_delivered(client.name, 0, 500)
+        ended = launched.kill(client)
         assert (ended["name"], ended["code"], ended["signal"]) == (client.name, None, signal.SIGKILL)
         del launched.delivered[client.name]
-        launched.signal(proxy, signal.SIGKILL)
-        launched.wait(lambda: len(launched.all_said("exited")) == 2)
+        launched.kill(proxy)
         launched.start(client)
         launched.start(proxy)
         # It had nothing on disk: its stream goes on in another epoch, which is known before its first event.
-        wait_delivered(launched, "r0/client-0", 1, (1 << NUMBER_BITS) + 500)
+        launched.wait_delivered("r0/client-0", 1, (1 << NUMBER_BITS) + 500)
         launched.drain(clients=2)
         launched.finish(2 + len(specs))
     driver = next(spec for spec in specs if spec.name == "r0/driver-0")
-    published = batches(records(driver, RecordKind.PUBLISHED))
+    published = batches(driver, RecordKind.PUBLISHED)
     assert len(records(client, RecordKind.SESSION)) == 2
-    delivered = [batch for batch in batches(records(client, RecordKind.DELIVERED)) if batch[0] == 0]
-    assert delivered[-len(published) :] == published
+    assert batches(client, RecordKind.DELIVERED, 0)[-len(published) :] == published
     assert [line["stream"] for line in log_lines(proxy) if line["event"] == "stream_taken"] == [1, 1]
 
 
@@ -86,9 +62,11 @@ def test_only_a_restarted_driver_is_signalled_to_go(tmp_path):
     specs = loopback_specs(tmp_path, regions=2)
     driver = next(spec for spec in specs if spec.name == "r1/driver-0")
     with launcher() as launched:
-        start_all(launched, specs)
+        for spec in specs:
+            launched.start(spec)
+        launched.wait_ready(len(specs))
         launched.tell("go", start_ns=time.time_ns(), late_us=0, name=driver.name)
-        wait_delivered(launched, "r0/client-0", 1, 200)
+        launched.wait_delivered("r0/client-0", 1, 200)
         assert launched.published.get("r0/driver-0", {}).get("0", 0) == 0
         launched.finish(len(specs))
 
@@ -97,9 +75,8 @@ def test_a_driver_is_silent_only_when_it_has_the_answer_to_all_that_it_published
     specs = loopback_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     with launcher() as launched:
-        start_all(launched, specs)
-        launched.go()
-        wait_delivered(launched, client.name, 0, 200)
+        launched.start_all(specs)
+        launched.wait_delivered(client.name, 0, 200)
         launched.signal(proxy, signal.SIGSTOP)
         wait_for_reports(launched, driver, lambda one, other: one["published"] == other["published"])
         launched.tell("stop_drivers")
@@ -107,7 +84,7 @@ def test_a_driver_is_silent_only_when_it_has_the_answer_to_all_that_it_published
         launched.signal(proxy, signal.SIGCONT)
         launched.drain(clients=1)
         launched.finish(len(specs))
-    assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
+    assert batches(client, RecordKind.DELIVERED) == batches(driver, RecordKind.PUBLISHED)
 
 
 def wait_for_reports(launched, spec, condition):
@@ -128,7 +105,7 @@ def test_a_node_that_cannot_run_says_why_and_the_others_stay_until_the_launcher_
         launched.start(broken)
         (ended,) = launched.wait(lambda: launched.all_said("exited"))
         assert ended["code"] not in (0, None)
-        start_all(launched, specs)
+        launched.start_all(specs)
         pids = [message["pid"] for message in launched.all_said("started") if message["name"] != broken.name]
         handles = [os.pidfd_open(pid) for pid in pids]
         assert len(handles) == len(specs)

@@ -2,10 +2,8 @@
 
 from random import Random
 
-import pytest
-
 from node.core.machine import CancelTimer, SetTimer
-from node.core.peers.dialing import TRANSITIONS, Dialer, DialEvent, DialState, Pauses, Target
+from node.core.peers.dialing import Dialer, DialEvent, DialState, Pauses, Target
 
 FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
 
@@ -87,15 +85,3 @@ def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
     assert bench.effects == [CancelTimer(("dial", "peer"))]
     assert not bench.take(DialEvent.RETRY)
     assert bench.dialer.state is DialState.IDLE
-
-
-@pytest.mark.parametrize("state", DialState)
-@pytest.mark.parametrize("event", DialEvent)
-def test_inputs_outside_the_table_change_nothing(state, event):
-    bench = Bench()
-    bench.dialer.state = state
-    taken = bench.take(event)
-    assert taken == ((state, event) in TRANSITIONS)
-    if not taken:
-        assert bench.effects == []
-        assert bench.dialer.state is state
