@@ -1,7 +1,7 @@
 """Runs `cutset run … --on` as the controller of a lab would, followed by what it says on standard error."""
 
 import signal
-import threading
+import subprocess
 from pathlib import Path
 from typing import Self
 
@@ -63,37 +63,28 @@ class RunOnMachines:
             *CUTSET, "run", experiment, "--on", inventory, "--out", self.out, *more, *options,
         ]  # fmt: skip
         self.said: list[str] = []
-        self._says_no_more = False
-        self._heard = threading.Condition()
 
     def __enter__(self) -> Self:
-        self.process = self._lab.popen(self._command, stdout=-1, stderr=-1)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self.process = self._lab.popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait()
-        self._reader.join()
+        self.process.communicate()
 
     def wait_for(self, words: str) -> None:
         """Until it says a line with these words."""
-        with self._heard:
-            found = self._heard.wait_for(
-                lambda: any(words in line for line in self.said) or self._says_no_more,
-                END_TIMEOUT_S,
-            )
-        assert found, f"never said {words!r}: {self.said}"
-        assert any(words in line for line in self.said), f"ended without {words!r}: {self.said}"
+        assert self.process.stderr is not None
+        while not any(words in line for line in self.said):
+            line = self.process.stderr.readline()
+            assert line, f"ended without {words!r}: {self.said}"
+            self.said.append(line.rstrip())
 
     def end(self) -> int:
         """Its exit code, once it has ended by itself."""
-        assert self.process.stdout is not None
-        self.output = self.process.stdout.read()
-        self.process.wait(END_TIMEOUT_S)
-        self._reader.join()
-        return self.process.returncode
+        assert self.process.stderr is not None
+        self.said += [line.rstrip() for line in self.process.stderr]
+        return self.process.wait(END_TIMEOUT_S)
 
     def kill(self) -> None:
         """kill -9."""
@@ -110,16 +101,6 @@ class RunOnMachines:
     def record(self) -> RunRecord:
         """run.json."""
         return self.run.read_run()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._heard:
-                self.said.append(line.rstrip())
-                self._heard.notify_all()
-        with self._heard:
-            self._says_no_more = True
-            self._heard.notify_all()
 
 
 def wait_until_clean(lab: Lab, before: dict[str, Standing], *, timeout_s: float = CLEAN_TIMEOUT_S) -> None:
