@@ -11,8 +11,9 @@ from node.systems import codecs, systems
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
-OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/systems.py")
-"""Files of a system: its protocol, its reading, and the public API that applications call."""
+SHIPPED = {f"systems/{file.parent.name}/" for file in (ROOT / "systems").glob("*/*.yaml")}
+OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/systems.py", *SHIPPED)
+"""Files of a system: its protocol, its reading, its programs, and the public API that applications call."""
 NOT_ROLES = {"client", "driver", "configuration", "publisher", "member", "subscriber", "peer"}
 """Names that are also columns of tables: they count only in comparisons with a role."""
 
