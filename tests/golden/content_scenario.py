@@ -58,7 +58,7 @@ class Scenario(SpaceScenario):
     def _subscribe(self, name: str, number: str, wanted: str, *, on: bool = True) -> None:
         low, high = map(float, wanted.split(".."))
         asked = PlannedSubscription(0, int(number), on, ((low, high),))
-        self._act_as_peer(name, lambda node: node.broker.subscribe(asked))
+        self._act_as_peer(name, lambda node: node.broker.subscriber.subscribe(asked))
 
     def _unsubscribe(self, name: str, number: str) -> None:
         self._subscribe(name, number, "0..1", on=False)

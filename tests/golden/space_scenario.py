@@ -73,12 +73,12 @@ class Node:
     def point_of(self, message: Letter) -> Point:
         return point_of(message.point)
 
-    def deliver(self, message: Letter, point: Point) -> None:
+    def deliver(self, message: Letter) -> None:
         self.scenario.say(f"{self.name}: deliver HELLO")
 
     def receive(self, sender: int, message: Any) -> None: ...
 
-    def split(self, zone: Any, joining: NodeHandle) -> None: ...
+    def split(self, zone: Any) -> None: ...
 
     def gave(self, zone: Any, to: NodeHandle) -> None:
         self.scenario.say(f"{self.name}: gave {shown(zone)} to {self.scenario.names[to.address]}", "gave")
@@ -94,8 +94,6 @@ class Node:
 
     def is_shared(self, message: Any) -> bool:
         return False
-
-    def failed(self, node: NodeHandle) -> None: ...
 
 
 class Scenario(FlatScenario):

@@ -12,7 +12,7 @@ import numpy as np
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.messages import Claim, Heirs, sides_of, zone_of
-from node.protocols.can.zone_table import Floats, ZoneTable
+from node.protocols.can.zone_table import ZoneTable
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
 
@@ -235,11 +235,6 @@ class ZoneClaims:
                 owner = self.table.owners[row]
                 if owner != without:
                     yield self.holder(owner), self.table.zones[row], zone
-
-    def volumes(self) -> Floats:
-        """Return the volume of each zone in the table."""
-        volumes: Floats = np.multiply.reduce(self.table.high - self.table.low, axis=1)
-        return volumes
 
     def nearest(self, point: Point) -> tuple[ZoneHolder, Zone]:
         """Return the zone that is nearest to a point, and its holder: the paper's greedy routing (2.2).

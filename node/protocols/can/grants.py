@@ -6,7 +6,7 @@ the zone back.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
@@ -35,26 +35,20 @@ class _Given:
     version: int
 
 
+@dataclass(slots=True, eq=False)
 class Grants:
     """Transfers of zones from and to one node."""
 
-    def __init__(
-        self,
-        claims: ZoneClaims,
-        territory: Territory,
-        reach: Reachability,
-        parameters: CanParameters,
-        emit: Callable[[m.Effect], None],
-    ) -> None:
-        self._claims = claims
-        self._territory = territory
-        self._reach = reach
-        self._parameters = parameters
-        self._emit = emit
-        self._numbers = MessageNumbers()
-        self._given: dict[int, _Given] = {}
-        self._recent: dict[int, tuple[_Given, int]] = {}
-        self._taken: dict[tuple[Address, int], None] = {}  # latest grants received, oldest first
+    claims: ZoneClaims
+    territory: Territory
+    reach: Reachability
+    parameters: CanParameters
+    emit: Callable[[m.Effect], None]
+    _numbers: MessageNumbers = field(default_factory=MessageNumbers)
+    _given: dict[int, _Given] = field(default_factory=dict)
+    _recent: dict[int, tuple[_Given, int]] = field(default_factory=dict)
+    # latest grants received, oldest first
+    _taken: dict[tuple[Address, int], None] = field(default_factory=dict)
 
     @property
     def is_giving(self) -> bool:
@@ -65,96 +59,96 @@ class Grants:
 
     def has_just_given(self, node: NodeHandle) -> bool:
         """Return whether the node was granted a zone recently, possibly after it sent its request."""
-        since_us = self._reach.now_us - RECENT_US
+        since_us = self.reach.now_us - RECENT_US
         recent = (given for given, given_us in self._recent.values() if given_us >= since_us)
         return any(given.to == node for given in (*self._given.values(), *recent))
 
     def to_joining(self, join: Join, zone: Zone, version: int) -> None:
         """Grant a zone to a node that has none, and announce it to all neighbours of the zone."""
         node = NodeHandle(join.id, join.address)
-        own = self._claims.own.node
+        own = self.claims.own.node
         introduced = Claim(join.id, join.address, join.sequence, 1, version, sides_of(zone))
         heirs = Heirs(join.id, join.address, 0, (own,))
         number = self._number(node, zone, version)
         neighbours = self._about(zone)
         self._send(number)
-        self._reach.send(node.address, *neighbours)
-        self._territory.give(zone, node, introduced, heirs)
-        self._reach.send(node.address, *self._claims.own.told())
-        self._territory.hear(introduced, own.address, is_introduced=True)
-        self._territory.hear_heirs(heirs)
+        self.reach.send(node.address, *neighbours)
+        self.territory.give(zone, node, introduced, heirs)
+        self.reach.send(node.address, *self.claims.own.told())
+        self.territory.hear(introduced, own.address, is_introduced=True)
+        self.territory.hear_heirs(heirs)
 
     def to_neighbour(self, node: NodeHandle, zone: Zone, version: int) -> None:
         """Grant a zone to a node that already has zones."""
         number = self._number(node, zone, version)
         neighbours = self._about(zone)
         self._send(number)
-        self._reach.send(node.address, *neighbours)
-        self._territory.give(zone, node)
+        self.reach.send(node.address, *neighbours)
+        self.territory.give(zone, node)
 
     def _about(self, zone: Zone) -> list[Any]:
         """Return the claims of the zone's neighbours, for the new owner."""
-        beside = dict.fromkeys(holder for holder, _ in self._claims.beside(zone))
+        beside = dict.fromkeys(holder for holder, _ in self.claims.beside(zone))
         messages: list[Any] = []
         for holder in beside:
             messages += (*holder.told(), *holder.named())
         return messages
 
     def _number(self, node: NodeHandle, zone: Zone, version: int) -> int:
-        number = self._numbers.following(self._reach.now_us)
+        number = self._numbers.following(self.reach.now_us)
         self._given[number] = given = _Given(node, zone, version)
-        self._recent[number] = given, self._reach.now_us
+        self._recent[number] = given, self.reach.now_us
         if len(self._recent) > RECENT_MAX:
             del self._recent[next(iter(self._recent))]
         return number
 
     def _send(self, number: int) -> None:
         given = self._given[number]
-        own = self._claims.own.node.id
-        self._reach.send(given.to.address, Grant(own, number, given.version, sides_of(given.zone)))
+        own = self.claims.own.node.id
+        self.reach.send(given.to.address, Grant(own, number, given.version, sides_of(given.zone)))
         timer = (TIMER, str(number))
-        self._emit(m.SetTimer(timer, self._reach.now_us + self._parameters.join_timeout_us))
+        self.emit(m.SetTimer(timer, self.reach.now_us + self.parameters.join_timeout_us))
 
     def granted(self, message: Granted) -> None:
         """Process the confirmation of a grant."""
         if self._given.pop(message.number, None) is not None:
-            self._emit(m.CancelTimer((TIMER, str(message.number))))
+            self.emit(m.CancelTimer((TIMER, str(message.number))))
 
     def timed_out(self, number: int) -> None:
         """Repeat an unconfirmed grant and probe the receiver."""
         given = self._given.get(number)
         if given is not None:
             self._send(number)
-            self._reach.send(given.to.address, *self._claims.own.told())
-            self._reach.probe(given.to, is_missed=True)
+            self.reach.send(given.to.address, *self.claims.own.told())
+            self.reach.probe(given.to, is_missed=True)
 
     def failed(self, node: NodeHandle) -> None:
         """Take back zones that the failed node had not confirmed."""
         for number in [number for number, given in self._given.items() if given.to == node]:
             given = self._given.pop(number)
-            self._emit(m.CancelTimer((TIMER, str(number))))
+            self.emit(m.CancelTimer((TIMER, str(number))))
             version = min(given.version + 1, VERSION_MAX)
-            self._territory.gain({given.zone: version}, None)
+            self.territory.gain({given.zone: version}, None)
 
     def introduce(self, holder: ZoneHolder, sender: Address) -> None:
         """Forward news of a node to receivers of recent grants next to its zones.
 
         That node and a receiver may not know each other yet.
         """
-        since_us = self._reach.now_us - RECENT_US
+        since_us = self.reach.now_us - RECENT_US
         for number, (given, given_us) in list(self._recent.items()):
             if given_us < since_us:
                 del self._recent[number]
             elif given.to.address not in {holder.node.address, sender} and any(
                 zone.adjacent(given.zone) for zone in holder.versions
             ):
-                self._reach.send(given.to.address, *holder.told())
+                self.reach.send(given.to.address, *holder.told())
 
     # --- Receiver
 
     def take(self, sender: Address, message: Grant, *, is_joining: bool) -> bool:
         """Accept a zone; return whether the grant is new. The giver announces a node's first zone."""
-        self._reach.send(sender, Granted(message.number))
+        self.reach.send(sender, Granted(message.number))
         if (sender, message.number) in self._taken:
             return False
         self._taken[sender, message.number] = None
@@ -162,5 +156,5 @@ class Grants:
             del self._taken[next(iter(self._taken))]
         giver = NodeHandle(message.id, sender)
         versions = {zone_of(message.sides): message.version}
-        self._territory.gain(versions, giver, is_announced=is_joining)
+        self.territory.gain(versions, giver, is_announced=is_joining)
         return True

@@ -6,6 +6,7 @@ takeover, gives one away whole.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
@@ -24,104 +25,92 @@ TIMER: m.Timer = ("join",)
 SAME_US = 10_000  # maximum time between messages that were sent together
 
 
+@dataclass(slots=True, eq=False)
 class ZoneJoining:
     """Joins of one node: its own, and those of other nodes into its zones."""
 
-    def __init__(
-        self,
-        claims: ZoneClaims,
-        grants: Grants,
-        replicas: Replicas,
-        territory: Territory,
-        *,
-        reach: Reachability,
-        application: CanApplication,
-        parameters: CanParameters,
-        rng: m.Randomness,
-        emit: Callable[[m.Effect], None],
-    ) -> None:
-        self._claims = claims
-        self._grants = grants
-        self._replicas = replicas
-        self._territory = territory
-        self._reach = reach
-        self._application = application
-        self._parameters = parameters
-        self._rng = rng
-        self._emit = emit
-        self._point: Point | None = None
-        self._is_direct = False
-        self._attempts = 0
-        self._giver: Address | None = None
-        self._given_us = 0
+    claims: ZoneClaims
+    grants: Grants
+    replicas: Replicas
+    territory: Territory
+    reach: Reachability
+    application: CanApplication
+    parameters: CanParameters
+    rng: m.Randomness
+    emit: Callable[[m.Effect], None]
+    _point: Point | None = None
+    _is_direct: bool = False
+    _attempts: int = 0
+    _giver: Address | None = None
+    _given_us: int = 0
 
     # --- Join of this node
 
     def start(self, contacts: Iterable[Address], point: Point | None, *, is_direct: bool = False) -> None:
         """Ask the contacts one after the other. is_direct: for part of their own zones."""
-        own = self._claims.own
-        own.sequence = max(own.sequence, self._reach.now_us)
-        known = [each for each in (*contacts, *self._claims.strange()) if each != own.node.address]
-        self._claims.contacts = tuple(dict.fromkeys(known))[:CONTACTS_MAX]
+        own = self.claims.own
+        own.sequence = max(own.sequence, self.reach.now_us)
+        known = [each for each in (*contacts, *self.claims.strange()) if each != own.node.address]
+        self.claims.contacts = tuple(dict.fromkeys(known))[:CONTACTS_MAX]
         self._point, self._is_direct = point, is_direct
         self._attempts = 0
         self.try_again()
 
     def try_again(self) -> None:
         """Repeat the join, through another contact and, unless a point is given, to another point."""
-        contacts = self._claims.strange()
+        contacts = self.claims.strange()
         if not contacts:
             return
-        own = self._claims.own
+        own = self.claims.own
         contact = contacts[self._attempts % len(contacts)]
         if self._attempts:
             # invalidates a zone that others may have been announced, but that this node did not get
             own.sequence += 1
         self._attempts += 1
-        point = self._point or tuple(self._rng.random() for _ in range(self._claims.table.dimensions))
+        point = self._point or tuple(self.rng.random() for _ in range(self.claims.table.dimensions))
         join = Join(own.node.id, own.node.address, own.sequence + 1, coordinates_of(point))
         if self._is_direct:
-            self._reach.send(contact, join)
+            self.reach.send(contact, join)
         else:
-            self._reach.send(contact, Route(0, 0, join))
-        self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
+            self.reach.send(contact, Route(0, 0, join))
+        self.emit(m.SetTimer(TIMER, self.reach.now_us + self.parameters.join_timeout_us))
 
     def is_given_by(self, address: Address) -> bool:
         """Return whether the node has just granted this one its first zone, and so announces it to others."""
-        return address == self._giver and self._reach.now_us - self._given_us <= SAME_US
+        return address == self._giver and self.reach.now_us - self._given_us <= SAME_US
 
     def given(self, address: Address) -> None:
         """Record the node that granted the first zone."""
-        self._giver, self._given_us = address, self._reach.now_us
-        self._emit(m.CancelTimer(TIMER))
+        self._giver, self._given_us = address, self.reach.now_us
+        self.emit(m.CancelTimer(TIMER))
 
     # --- Joins of others
 
     def admit(self, join: Join) -> None:
         """Give part of a zone or copies to a joining node."""
         node = NodeHandle(join.id, join.address)
-        if self._grants.has_just_given(node):
+        if self.grants.has_just_given(node):
             return  # a repeated request; the grant is repeated, too
-        known = self._claims.others.get(join.address)
+        known = self.claims.others.get(join.address)
         if known is not None and known.node == node and known.sequence >= join.sequence:
             return  # a late request: the node already has zones
         # Zones that it had before the join are no longer its own.
-        self._territory.hear(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
+        self.territory.hear(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
         point = point_of(join.point)
-        zones = self._claims.own.versions
+        zones = self.claims.own.versions
         zone = next((each for each in zones if each.contains(point)), None)
         zone = zone or max(zones, key=lambda each: each.volume)
         part = self._part(zone, join)
         if part is None:
-            self._replicas.add(node)
+            self.replicas.add(node)
         else:
-            self._grants.to_joining(join, part, zones[zone])
+            self.grants.to_joining(join, part, zones[zone])
 
     def _part(self, zone: Zone, join: Join) -> Zone | None:
         """Return the half with the joining node's point, or the upper one; None for a replica."""
-        if len(self._claims.own.versions) > 1:
+        if len(self.claims.own.versions) > 1:
             return zone
-        wanted = self._application.split(zone, NodeHandle(join.id, join.address))
+        wanted = self.application.split(zone)
         if wanted == "copy":
             return None
         if wanted is None:

@@ -16,13 +16,13 @@ class CanApplication(Protocol):
     def point_of(self, message: Any) -> Point:
         """Return the destination of a routed application message; called by each node on its way."""
 
-    def deliver(self, message: Any, point: Point) -> None:
+    def deliver(self, message: Any) -> None:
         """Process a routed message whose point is in a zone of this node."""
 
     def receive(self, sender: Address, message: Any) -> None:
         """Process an application message that was sent directly to this node."""
 
-    def split(self, zone: Zone, joining: NodeHandle) -> Split:
+    def split(self, zone: Zone) -> Split:
         """Return the dimension and coordinate at which to split a zone for a joining node.
 
         None: the middle of the longest side. "copy": do not split; the node becomes a replica of this one
@@ -50,9 +50,6 @@ class CanApplication(Protocol):
 
     def zones_changed(self) -> None:
         """Take note that the zones of this node or of its neighbours changed."""
-
-    def failed(self, node: NodeHandle) -> None:
-        """Take note that a known node has failed."""
 
 
 class OrphanedZones(Protocol):

@@ -268,14 +268,14 @@ class Can(RoutingNode[Route]):
         elif isinstance(route.message, Join):
             self._joining.admit(route.message)
         else:
-            self._application.deliver(route.message, point)
+            self._application.deliver(route.message)
 
     def _pass_to(self, holder: ZoneHolder, route: Route, *, is_last: bool) -> None:
         """Forward to the holder of a zone, or, in the last hop, to it and its replicas in turn."""
         following, message = holder.node, route.message
         if is_last and not isinstance(message, Join) and self._application.is_shared(message):
             if following.address == self.claims.original:
-                self._application.deliver(message, self._point_of(message))
+                self._application.deliver(message)
                 return
             if holder.replicas:
                 self._turn += 1
@@ -392,7 +392,6 @@ class Can(RoutingNode[Route]):
             self._takeover.failed(holder)
             self._boundary.doubt()
         self._grants.failed(node)
-        self._application.failed(node)
         self._hand_on_anew(node)
         self._pass_on_waiting()
 

@@ -54,15 +54,6 @@ class Zone:
                 return False
         return True
 
-    def nearest(self, point: Point) -> Point:
-        """Return the point of the zone, edges included, that is nearest to the given point."""
-        sides = zip(self.low, point, self.high, strict=True)
-        return tuple(min(max(low, at), high) for low, at, high in sides)
-
-    def distance(self, point: Point) -> float:
-        """Return the squared Euclidean distance from the point to the zone; 0 on its upper edges, too."""
-        return sum((near - at) ** 2 for near, at in zip(self.nearest(point), point, strict=True))
-
     def intersects(self, other: "Zone") -> bool:
         """Return whether the zones share volume."""
         sides = zip(self.low, self.high, other.low, other.high, strict=True)

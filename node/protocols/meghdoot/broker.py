@@ -1,14 +1,17 @@
-"""Meghdoot's layers of one peer, on any overlay, and the dispatch of messages to them."""
+"""Meghdoot's layers of one peer, and the dispatch of messages and upcalls of CAN to them."""
 
 from collections.abc import Callable
 from typing import Any
 
 from node.core.content.content import ContentAttribute
 from node.core.peers.peer_pool import Address
-from node.core.specification import PlannedSubscription as Asked
+from node.protocols.can.layers import Split
+from node.protocols.can.messages import Join
+from node.protocols.can.replicas import REPLICAS_MAX
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import MessageTransport, Overlay
+from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.messages import (
+    Climb,
     Confirm,
     Event,
     Handed,
@@ -33,21 +36,26 @@ from node.protocols.meghdoot.publishing.publisher import MeghdootPublisher
 from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriber import Deliver, Interest, MeghdootSubscriber
+from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.load import KnownLoads
 from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, ZoneRecovery
 from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
+from node.protocols.reachability.nodes import NodeHandle
 
 
 class Broker:
-    """All layers of one peer. life: number of earlier starts of the peer. takes: handlers by message type."""
+    """All layers of one peer, as the application on its overlay (`can.layers.CanApplication`).
+
+    life: number of earlier starts of the peer.
+    """
 
     def __init__(
         self,
         parameters: MeghdootParameters,
         attributes: tuple[ContentAttribute, ...],
-        mail: MessageTransport,
-        overlay: Overlay,
+        mail: OverlayTransport,
+        overlay: OverlayView,
         *,
         life: int,
         interest: Interest,
@@ -67,9 +75,9 @@ class Broker:
         self.subscriber = MeghdootSubscriber(
             parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
         )
-        self._mail = mail
+        self._mail, self._parameters = mail, parameters
         self._answers = self.waves.answers, self.subscriber.answers, self.keeping.answers
-        self.takes: dict[type, Callable[[Address, Any], None]] = {
+        self._takes: dict[type, Callable[[Address, Any], None]] = {
             Event: self._event,
             Notify: self.subscriber.notify,
             Notified: self._notified,
@@ -85,22 +93,13 @@ class Broker:
             Handed: lambda sender, message: self.recovery.doubts.handed(message),
             Load: self.load.heard,
             RecoverAt: lambda sender, message: self.recovery.at(message),
+            Climb: self._climb,
         }
-
-    # --- Requests of this peer
-
-    def subscribe(self, asked: Asked) -> None:
-        """Start or end a subscription."""
-        self.subscriber.subscribe(asked)
-
-    def publish(self, stream: int, payload: bytes) -> int:
-        """Publish an event; return its number."""
-        return self.publisher.publish(stream, payload)
 
     # --- Messages
 
     def point_of(self, message: Any) -> Point:
-        """Return the destination of a routed message."""
+        """See `can.layers.CanApplication`."""
         match message:
             case Publish():
                 return self._reader.read(bytes(message.payload)).point
@@ -113,9 +112,20 @@ class Broker:
                 return self.recovery.corner_of(message)
         raise TypeError(f"{type(message).__name__} is not routed")
 
+    def deliver(self, message: Any) -> None:
+        """See `can.layers.CanApplication`."""
+        self.receive(self._mail.own, message)
+
     def receive(self, sender: Address, message: Any) -> None:
-        """Process a message from any peer, or one that was routed to this peer's zone."""
-        self.takes[type(message)](sender, message)
+        """See `can.layers.CanApplication`; other messages are ignored."""
+        take = self._takes.get(type(message))
+        if take is not None:
+            take(sender, message)
+
+    def _climb(self, sender: Address, message: Climb) -> None:
+        join = self.load.climb(sender, message)
+        if join is not None:
+            self._mail.can.admit(join)
 
     def _publish(self, sender: Address, message: Publish) -> None:
         spread = self._read_event(message)
@@ -149,19 +159,46 @@ class Broker:
 
     # --- Zones
 
-    def changed(self) -> None:
-        """Process a change of zones in the overlay."""
+    def split(self, zone: Zone) -> Split:
+        """See `can.layers.CanApplication`: halve the subscriptions, or the longest side if there are none.
+
+        "copy" if the rule says so (`KnownLoads.is_better_copied`), or if no cut exists.
+        """
+        load, points = self.load, self.keeping.points_in(zone)
+        events = load.recent_points(zone)
+        cut = halving_cut(zone, points, events)
+        has_work = self._parameters.join == "by-load" and load.load > 0
+        has_room = len(self._mail.can.claims.own.replicas) < REPLICAS_MAX
+        is_better_copied = cut is None or load.is_better_copied(visiting_both(events, cut))
+        load.halve()
+        return "copy" if has_work and has_room and is_better_copied else cut
+
+    def sends_on(self, join: Join) -> bool:
+        """See `can.layers.CanApplication`: forward to a loaded peer; while no load is known, to any point."""
+        if self._parameters.join != "by-load" or self.load.sends_on(join):
+            return self._parameters.join == "by-load"
+        if not self.load.most:
+            self._mail.route(join)
+            return True
+        return False
+
+    def is_shared(self, message: Any) -> bool:
+        """See `can.layers.CanApplication`: an event may start to spread at a replica of its point's zone."""
+        return isinstance(message, Publish)
+
+    def zones_changed(self) -> None:
+        """See `can.layers.CanApplication`."""
         self.held.changed()
         self.keeping.changed()
 
-    def gave(self, zone: Zone, to: Address) -> None:
-        """Send all data of a zone to the peer that has it now."""
+    def gave(self, zone: Zone, to: NodeHandle) -> None:
+        """See `can.layers.CanApplication`."""
         self.held.changed()
-        self.recovery.doubts.give(zone, to)
+        self.recovery.doubts.give(zone, to.address)
 
-    def gained(self, zone: Zone, giver: Address | None) -> None:
-        """Process that this peer has a zone now; without a giver it was taken over, or is new."""
-        if giver is not None:
+    def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
+        """See `can.layers.CanApplication`. A replica has no giver that confirms its data as complete."""
+        if giver is not None and giver != self._mail.can.own:
             self.recovery.doubts.given_by_another(zone)
         elif zone.volume < 1.0:
             self.keeping.promote(zone)

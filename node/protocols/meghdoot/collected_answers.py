@@ -3,7 +3,7 @@
 from typing import Any
 
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.transport import OverlayTransport
 
 ROWS_MAX = 1_000
 
@@ -14,7 +14,7 @@ class CollectedAnswers(dict[tuple[Address, type], list[Any]]):
     A dictionary itself, because each input asks whether it is empty.
     """
 
-    def __init__(self, mail: MessageTransport, *kinds: type) -> None:
+    def __init__(self, mail: OverlayTransport, *kinds: type) -> None:
         super().__init__()
         self._mail = mail
         self._kinds = kinds

@@ -8,28 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
-from typing import Any
 
 from node.core import machine as m
 from node.core.content import content_measures
 from node.core.content.content import attributes_of
 from node.core.content.event_values import EventValues
 from node.core.deliveries import RecordKind
-from node.core.peers.peer_pool import Address, PeerPool, SendTo, gathered
+from node.core.peers.peer_pool import PeerPool, SendTo, gathered
 from node.core.specification import NodeSpec
 from node.core.specification import PlannedSubscription as Asked
-from node.protocols.can.layers import Split
-from node.protocols.can.messages import Join
 from node.protocols.can.overlay import Can
-from node.protocols.can.replicas import REPLICAS_MAX
-from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.broker import Broker
-from node.protocols.meghdoot.messages import Climb, Notify, Publish
+from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
 from node.protocols.meghdoot.publishing.propagation import VisitCounts
-from node.protocols.meghdoot.publishing.transport import OverlayTransport, OverlayView
+from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
 from node.protocols.overlay.node import OverlayNode
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
@@ -78,7 +72,7 @@ class MeghdootNode(OverlayNode):
             deliver=self._deliver,
         )
         self.broker.publisher.acknowledged = self._acknowledged
-        can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
+        can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self.broker)
         self.overlay = self.can = self.post.can = can
         view.watch_claims(self.can, self.broker.held.changed)
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
@@ -150,7 +144,7 @@ class MeghdootNode(OverlayNode):
 
     def _work(self, now_us: int) -> None:
         for due in self._schedule.due_subscriptions(now_us):
-            self.broker.subscribe(due)
+            self.broker.subscriber.subscribe(due)
         self._publish(now_us)
         self.broker.tick()
         self._measure(now_us)
@@ -209,7 +203,7 @@ class MeghdootNode(OverlayNode):
     def publish(self, stream: int, values: Sequence[float], size_bytes: int) -> int:
         """Publish an event; return its number."""
         payload = payload_of(values, size_bytes)
-        seq = self.broker.publish(stream, payload)
+        seq = self.broker.publisher.publish(stream, payload)
         self._emit(m.Record(RecordKind.PUBLISHED, stream, seq, 1, 1, payload))
         self._emit(content_measures.event(stream, seq, values))
         return seq
@@ -229,67 +223,3 @@ class MeghdootNode(OverlayNode):
         self._delivered[message.stream] += 1
         self._emit(m.Record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, 1, payload))
         self.told(message)
-
-    # --- Upcalls of CAN (`node.protocols.can.layers.CanApplication`)
-
-    def point_of(self, message: Any) -> Point:
-        """See `layers.CanApplication`."""
-        return self.broker.point_of(message)
-
-    def deliver(self, message: Any, point: Point) -> None:
-        """See `layers.CanApplication`."""
-        self.broker.receive(self.post.own, message)
-
-    def receive(self, sender: Address, message: Any) -> None:
-        """See `layers.CanApplication`."""
-        take = self.broker.takes.get(type(message))
-        if take is not None:
-            take(sender, message)
-        elif isinstance(message, Climb):
-            join = self.broker.load.climb(sender, message)
-            if join is not None:
-                self.can.admit(join)
-
-    def split(self, zone: Zone, joining: NodeHandle) -> Split:
-        """See `layers.CanApplication`: halve the subscriptions, or the longest side if there are none.
-
-        "copy" if the rule says so (`KnownLoads.is_better_copied`), or if no cut exists.
-        """
-        load, points = self.broker.load, self.broker.keeping.points_in(zone)
-        events = load.recent_points(zone)
-        cut = halving_cut(zone, points, events)
-        has_work = self.parameters.join == "by-load" and load.load > 0
-        has_room = len(self.can.claims.own.replicas) < REPLICAS_MAX
-        is_better_copied = cut is None or load.is_better_copied(visiting_both(events, cut))
-        load.halve()
-        return "copy" if has_work and has_room and is_better_copied else cut
-
-    def sends_on(self, join: Join) -> bool:
-        """See `layers.CanApplication`: forward to a loaded peer; while no load is known, to any point."""
-        load = self.broker.load
-        if self.parameters.join != "by-load" or load.sends_on(join):
-            return self.parameters.join == "by-load"
-        if not load.most:
-            self.can.route(join)
-            return True
-        return False
-
-    def is_shared(self, message: Any) -> bool:
-        """See `layers.CanApplication`: an event may start to spread at a replica of its point's zone."""
-        return isinstance(message, Publish)
-
-    def gave(self, zone: Zone, to: NodeHandle) -> None:
-        """See `layers.CanApplication`."""
-        self.broker.gave(zone, to.address)
-
-    def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """See `layers.CanApplication`. A replica has no giver that confirms its data as complete."""
-        other = None if giver is None or giver == self.can.own else giver.address
-        self.broker.gained(zone, other)
-
-    def zones_changed(self) -> None:
-        """See `layers.CanApplication`."""
-        self.broker.changed()
-
-    def failed(self, node: NodeHandle) -> None:
-        """See `layers.CanApplication`: the peer that takes over its zones recovers their data."""

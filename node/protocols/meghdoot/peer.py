@@ -96,13 +96,17 @@ class MeghdootPeer(OverlayPeer[MeghdootNode]):
         number = self._asked
         self._asked += 1
         self._handlers[number] = ranges, handler
-        self._ask(partial(self._node.broker.subscribe, PlannedSubscription(0, number, True, ranges)))
+        self._ask(
+            partial(self._node.broker.subscriber.subscribe, PlannedSubscription(0, number, True, ranges))
+        )
         return number
 
     def unsubscribe(self, number: int) -> None:
         """End a subscription. Raises KeyError if it does not exist."""
         ranges, _ = self._handlers.pop(number)
-        self._ask(partial(self._node.broker.subscribe, PlannedSubscription(0, number, False, ranges)))
+        self._ask(
+            partial(self._node.broker.subscriber.subscribe, PlannedSubscription(0, number, False, ranges))
+        )
 
     def publish(self, values: Mapping[str, float | str], content: bytes = b"") -> None:
         """Publish an event. An attribute without a value stands for all of its values (3.4).
@@ -119,7 +123,7 @@ class MeghdootPeer(OverlayPeer[MeghdootNode]):
     def _publish(self, payload: bytes) -> None:
         stream = self.node.id >> (ID_BITS - STREAM_BITS)
         if self._node.broker.publisher.has_room(stream):
-            self._node.broker.publish(stream, payload)
+            self._node.broker.publisher.publish(stream, payload)
         else:
             self._requests.append(partial(self._publish, payload))
 

@@ -14,13 +14,13 @@ from node.core.epochs import epoch_of
 from node.core.peers.peer_pool import Address
 from node.core.specification import PlannedSubscription as Asked
 from node.protocols.meghdoot.collected_answers import CollectedAnswers
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import EventName, Notified, Notify, Store, StorePurpose, UpdateName
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader
 from node.protocols.meghdoot.publishing.window import CongestionWindow
 from node.protocols.meghdoot.space import Range, Space
 from node.protocols.meghdoot.subscriptions import Packing, SubscriptionStore, SubscriptionUpdate, version_of
+from node.protocols.meghdoot.transport import OverlayTransport
 
 DELIVERED_MAX = 1 << 20
 """Events of a stream that are remembered as delivered, if publishers do not report what is settled."""
@@ -75,7 +75,7 @@ class MeghdootSubscriber:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         space: Space,
         reader: EventReader,
         *,
@@ -86,7 +86,6 @@ class MeghdootSubscriber:
         self.own: dict[int, OwnSubscription] = {}
         self._parameters = parameters
         self._mail = mail
-        self._space = space
         self._reader = reader
         self._life = life
         self._interest = interest
@@ -132,8 +131,7 @@ class MeghdootSubscriber:
         own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
         own.due_us = now_us + own.wait_us
         packed = self._packing.pack((self._update_of(own),), now_us)
-        point = self._space.point(own.asked.ranges)
-        self._mail.route(Store(self._mail.own, 0, StorePurpose.INSTALL, packed), point)
+        self._mail.route(Store(self._mail.own, 0, StorePurpose.INSTALL, packed))
 
     def _update_of(self, own: OwnSubscription) -> SubscriptionUpdate:
         asked, version = own.asked, version_of(self._life, own.count)

@@ -6,6 +6,7 @@ neighbours as well, once around the ring.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from node.core.peers.peer_pool import Address
 from node.protocols.pastry.known_nodes import KnownNodes
@@ -14,19 +15,19 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
 
 
+@dataclass(slots=True, eq=False)
 class LeafCandidates:
     """Candidates for one node's leaf set of `size` members. They are kept until all probes have ended."""
 
-    def __init__(self, nodes: KnownNodes, size: int, reach: Reachability) -> None:
-        self._nodes = nodes
-        self._size = size
-        self._reach = reach
-        self._told: dict[Address, NodeHandle] = {}
+    nodes: KnownNodes
+    size: int
+    reach: Reachability
+    _told: dict[Address, NodeHandle] = field(default_factory=dict)
 
     def hear(self, nodes: Iterable[NodeHandle], told_by: Address) -> None:
         """Add nodes that another node considers alive, and probe those that belong in the leaf set."""
         for node in nodes:
-            if self._nodes.leaf_set.would_take(node):
+            if self.nodes.leaf_set.would_take(node):
                 self._told[node.address] = node
         self.probe(told_by)
 
@@ -40,7 +41,7 @@ class LeafCandidates:
     def probe(self, told_by: Address | None = None) -> None:
         """Probe all wanted nodes."""
         for node in self.wanted:
-            self._reach.probe(node, told_by)
+            self.reach.probe(node, told_by)
 
     def clear(self) -> None:
         """Remove all candidates, since the leaf set is complete."""
@@ -51,8 +52,8 @@ class LeafCandidates:
         """Candidates that belong in the leaf set and are not in it."""
         if not self._told:
             return []
-        leaf_set = self._nodes.leaf_set
-        whole = LeafSet(leaf_set.own, self._size)
+        leaf_set = self.nodes.leaf_set
+        whole = LeafSet(leaf_set.own, self.size)
         for node in (*leaf_set.members, *self._told.values()):
             whole.add(node)
         return [node for node in whole.members if node not in leaf_set]

@@ -16,9 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from node.core.peers.peer_pool import Address
 from node.protocols.pastry.ids import closest
 from node.protocols.pastry.leaf_set import LeafSet
-from node.protocols.pastry.overlay import Pastry
+from node.protocols.pastry.messages import RoutePhase
+from node.protocols.pastry.overlay import HOPS_MAX, Pastry
 from node.protocols.pastry.routing_table import RoutingTable, Row
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
@@ -144,6 +146,17 @@ class DirectOverlay:
         pastry.nodes.table = LazyRoutingTable(pastry.own.id, self._b, self, place)
         pastry.nodes.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
         pastry.is_active = True
+
+
+def way_of(node_at: Callable[[Address], Pastry], start: Address, key: int) -> list[Address]:
+    """Return the nodes on the route of a key from a start node, by their tables."""
+    way, phase = [start], int(RoutePhase.PREFIX)
+    while len(way) <= HOPS_MAX:
+        following, phase = node_at(way[-1]).nodes.following(key, phase)
+        if following.address == way[-1]:
+            break
+        way.append(following.address)
+    return way
 
 
 class LazyRoutingTable(RoutingTable):

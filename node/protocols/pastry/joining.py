@@ -6,7 +6,7 @@ comes from the i-th node on the way, the neighbourhood set from the first one, t
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from node.core import machine as m
@@ -26,33 +26,23 @@ ALONE_AFTER = 5  # attempts of a returning node until it starts alone
 HELPED_MAX = 1_024  # nodes that are remembered as having been sent a leaf set
 
 
+@dataclass(slots=True, eq=False)
 class RingJoining:
     """Joins of one node. begin: called when it is in the ring. has_leaves: it got an initial leaf set."""
 
-    def __init__(
-        self,
-        nodes: KnownNodes,
-        candidates: LeafCandidates,
-        reach: Reachability,
-        begin: Callable[[], None],
-        *,
-        parameters: PastryParameters,
-        rng: m.Randomness,
-        emit: Callable[[PeerEffect], None],
-    ) -> None:
-        self.has_leaves = False
-        self._own = nodes.own
-        self._parameters = parameters
-        self._rng = rng
-        self._emit = emit
-        self._reach = reach
-        self._nodes = nodes
-        self._candidates = candidates
-        self._begin = begin
-        self._contacts: Sequence[Address] = ()
-        self._last: deque[NodeHandle] = deque()  # leaf set of an earlier process generation
-        self._attempts = self._waits = 0
-        self._helped: dict[Address, None] = {}  # nodes that were sent a leaf set, latest last
+    nodes: KnownNodes
+    candidates: LeafCandidates
+    reach: Reachability
+    begin: Callable[[], None]
+    parameters: PastryParameters
+    rng: m.Randomness
+    emit: Callable[[PeerEffect], None]
+    has_leaves: bool = False
+    _contacts: Sequence[Address] = ()
+    _last: deque[NodeHandle] = field(default_factory=deque)  # leaf set of an earlier process generation
+    _attempts: int = 0
+    _waits: int = 0
+    _helped: dict[Address, None] = field(default_factory=dict)  # nodes that were sent a leaf set, latest last
 
     @property
     def known(self) -> tuple[Sequence[Address], Sequence[NodeHandle]]:
@@ -63,12 +53,12 @@ class RingJoining:
 
     def start(self, contacts: Iterable[Address], last: Iterable[NodeHandle]) -> None:
         """Join through a contact or a node of the last leaf set; without any, start a ring."""
-        self._contacts = [each for each in contacts if each != self._own.address]
+        self._contacts = [each for each in contacts if each != self.nodes.own.address]
         self._last.extend(last)
         if self._contacts or self._last:
             self._ask()
         else:
-            self._begin()
+            self.begin()
 
     def _ask(self) -> None:
         """Ask a random contact; without an answer another one, and some nodes of the last leaf set.
@@ -80,27 +70,27 @@ class RingJoining:
         """
         self._attempts += 1
         if self._attempts > ALONE_AFTER and (self._last or not self._contacts):
-            self._begin()
+            self.begin()
             for node in self._last:
-                self._reach.probe(node)
+                self.reach.probe(node)
             return
-        asked = [self._contacts[self._rng.randrange(len(self._contacts))]] if self._contacts else []
+        asked = [self._contacts[self.rng.randrange(len(self._contacts))]] if self._contacts else []
         if not asked or self._attempts > 1:
             asked += [node.address for node in islice(self._last, LAST_ASKED)]
             self._last.rotate(-LAST_ASKED)
-        join = JoinRing(self._own.id, self._own.address, 0)
+        join = JoinRing(self.nodes.own.id, self.nodes.own.address, 0)
         for address in dict.fromkeys(asked):
-            self._reach.send(address, Route(self._own.id, 0, 0, RoutePhase.PREFIX, join))
+            self.reach.send(address, Route(self.nodes.own.id, 0, 0, RoutePhase.PREFIX, join))
         self._wait()
 
     def _wait(self) -> None:
-        self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
+        self.emit(m.SetTimer(TIMER, self.reach.now_us + self.parameters.join_timeout_us))
 
     def timed_out(self) -> None:
         """Wait for the nodes of a leaf set; start again if none is left or after `WAITS_MAX` timeouts."""
         self._waits += 1
-        if self.has_leaves and self._candidates.wanted and self._waits % WAITS_MAX:
-            self._candidates.probe()
+        if self.has_leaves and self.candidates.wanted and self._waits % WAITS_MAX:
+            self.candidates.probe()
             self._wait()
         else:
             self._ask()
@@ -108,7 +98,7 @@ class RingJoining:
     def take_leaves(self, address: Address, message: JoinLeaves) -> None:
         """Process the leaf set of the closest node: its nodes are probed."""
         self.has_leaves = True
-        self._candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
+        self.candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
 
     # --- Nodes on the way of a join
 
@@ -117,16 +107,18 @@ class RingJoining:
 
         The rows sent are those that no earlier node had, up to the digits that both ids share.
         """
-        rows_here = shared_digits(self._own.id, join.id, self._parameters.b) + 1
-        if join.address != self._own.address:
-            table = self._nodes.table
+        rows_here = shared_digits(self.nodes.own.id, join.id, self.parameters.b) + 1
+        if join.address != self.nodes.own.address:
+            table = self.nodes.table
             rows = [node for number in range(join.rows, rows_here) for node in table.row(number)]
             if not route.hops:
-                rows += (node for _, node in self._nodes.neighbourhood)
-            self._reach.send(join.address, JoinRows(self._own.id, tuple(dict.fromkeys((self._own, *rows)))))
+                rows += (node for _, node in self.nodes.neighbourhood)
+            self.reach.send(
+                join.address, JoinRows(self.nodes.own.id, tuple(dict.fromkeys((self.nodes.own, *rows))))
+            )
             if is_last:
-                leaves = tuple(self._nodes.leaf_set.members)
-                self._reach.send(join.address, JoinLeaves(self._own.id, leaves))
+                leaves = tuple(self.nodes.leaf_set.members)
+                self.reach.send(join.address, JoinLeaves(self.nodes.own.id, leaves))
                 self._note_helped(NodeHandle(join.id, join.address))
         return replace(route, message=replace(join, rows=min(max(join.rows, rows_here), 255)))
 
@@ -137,7 +129,7 @@ class RingJoining:
         find relays for the next answer.
         """
         if node.address in self._helped:
-            self._reach.probe(node, is_missed=True)
+            self.reach.probe(node, is_missed=True)
         self._helped.pop(node.address, None)
         self._helped[node.address] = None
         if len(self._helped) > HELPED_MAX:

@@ -6,21 +6,22 @@ written only occasionally and only if changed: an older one is sufficient while 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from node.core import machine as m
 from node.protocols.pastry.messages import JoinLeaves
 from node.protocols.reachability.nodes import NodeHandle
 
 
+@dataclass(slots=True, eq=False)
 class LastLeafSet:
     """The stored leaf set of one node; written at most every `period_us`, never if that is 0."""
 
-    def __init__(self, own: NodeHandle, period_us: int) -> None:
-        self._own = own
-        self._period_us = period_us
-        self._segment = 0
-        self._written: frozenset[NodeHandle] = frozenset()
-        self._due_us = 0
+    own: NodeHandle
+    period_us: int
+    _segment: int = 0
+    _written: frozenset[NodeHandle] = field(default_factory=frozenset)
+    _due_us: int = 0
 
     def restored(self, stored: Iterable[m.StoredSegment]) -> tuple[NodeHandle, ...]:
         """Return the leaf set that an earlier process of this node wrote last."""
@@ -35,10 +36,10 @@ class LastLeafSet:
 
     def write(self, members: Sequence[NodeHandle], now_us: int) -> Iterator[m.Effect]:
         """Yield the effects that write the leaf set, if it is time and it has changed."""
-        if not self._period_us or now_us < self._due_us or not members or self._written == set(members):
+        if not self.period_us or now_us < self._due_us or not members or self._written == set(members):
             return
-        self._written, self._due_us = frozenset(members), now_us + self._period_us
+        self._written, self._due_us = frozenset(members), now_us + self.period_us
         before, self._segment = self._segment, self._segment + 1
-        yield m.Append(self._segment, (JoinLeaves(self._own.id, tuple(members)),))
+        yield m.Append(self._segment, (JoinLeaves(self.own.id, tuple(members)),))
         if before:
             yield m.Rewrite((before,), ())

@@ -83,7 +83,7 @@ class Handlers:
     Pastry's are deliver(message, key), forward(message, key, next node), which returns the message or None to
     drop it, and new_leafs(leaf set). Scribe's are forward_handler(content), which returns the content for the
     children, join_handler(JOIN), and fault_handler(JOIN), which returns the JOIN to send (2002, III.D).
-    joined, created and denied report the result of a request.
+    joined, created and denied report the result of a request; event, what a member receives.
     """
 
     deliver: Callable[[Any, int], None] = lambda message, key: None
@@ -95,6 +95,7 @@ class Handlers:
     joined: Callable[[int], None] = lambda topic: None
     created: Callable[[int], None] = lambda topic: None
     denied: Callable[[int, Right], None] = lambda topic, right: None
+    event: Callable[[Multicast], None] = lambda batch: None
 
 
 class EventTransfer(Protocol):

@@ -43,48 +43,22 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     return PeerPool(node, node.parameters.port)
 
 
-class ScribeApplication:
-    """The application on a node besides the plan (`scribe.peer`); this one does nothing."""
-
-    def __init__(self) -> None:
-        self.handlers = Handlers()
-
-    def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `layers.TreeListener`."""
-
-    def on_joined(self, topic: Topic) -> None:
-        """See `layers.TreeListener`."""
-
-    def on_created(self, key: int) -> None:
-        """See `access.AccessListener`."""
-
-    def on_denied(self, key: int, right: Right) -> None:
-        """See `access.AccessListener`."""
-
-
 class ScribeNode(OverlayNode):
-    """A Scribe node: one process."""
+    """A Scribe node: one process. handlers: upcalls of the application besides the plan (`scribe.peer`)."""
 
-    def __init__(
-        self,
-        spec: NodeSpec,
-        rng: m.Randomness,
-        node_id: int | None = None,
-        application: ScribeApplication | None = None,
-    ) -> None:
+    def __init__(self, spec: NodeSpec, rng: m.Randomness, node_id: int | None = None) -> None:
         self.parameters = ScribeParameters(**spec.parameters)
         super().__init__(
             spec,
             tick_interval_us=self.parameters.tick_us,
             pause_us=self.parameters.heartbeat_timeout_us,
         )
-        self._application = application or ScribeApplication()
-        self._handlers = self._application.handlers
+        self.handlers = Handlers()
         # by topic key and stream: whether the subscription is confirmed
         self._following: dict[int, dict[int, bool]] = {}
         self._unplaced: set[int] = set()  # subscribed streams whose first number is not known yet
         self._publishers = spec.workload.get("publishers", 1)  # per topic
-        self.trees = TopicTrees(self.parameters, rng, self._emit, self, self._handlers)
+        self.trees = TopicTrees(self.parameters, rng, self._emit, self, self.handlers)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
         self._succession = RootSuccession(self.parameters, self.trees, events, self._emit)
         self.trees.succession = self._succession
@@ -239,7 +213,7 @@ class ScribeNode(OverlayNode):
         elif isinstance(message, Replicated):
             self.roots.replicated(self.trees.topic(message.topic), sender, message)
         elif not self.trees.receive(sender, message):
-            self._handlers.deliver(message, self.pastry.own.id)
+            self.handlers.deliver(message, self.pastry.own.id)
 
     def deliver(self, message: Any, key: int) -> None:
         """See `overlay.PastryApplication`."""
@@ -250,19 +224,19 @@ class ScribeNode(OverlayNode):
         elif isinstance(message, (Join, Publish)):
             self.trees.deliver(message, key)
         else:
-            self._handlers.deliver(message, key)
+            self.handlers.deliver(message, key)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.PastryApplication`."""
         if isinstance(message, (Create, Join, Publish)):
             return self.trees.forward(message, key, following)
-        return self._handlers.forward(message, key, following)
+        return self.handlers.forward(message, key, following)
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.PastryApplication`."""
         self.roots.new_leafs()
         self._succession.new_leafs(leaf_set)
-        self._handlers.new_leafs(leaf_set)
+        self.handlers.new_leafs(leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.PastryApplication`."""
@@ -281,8 +255,8 @@ class ScribeNode(OverlayNode):
                 self._unplaced.discard(batch.stream)
                 self._record(RecordKind.SUBSCRIBED, batch.stream, batch.first_seq)
             self._emit(_batch(RecordKind.DELIVERED, batch))
-        if topic.is_member:
-            self._application.on_event(topic, batch)
+        if topic.has_joined:
+            self.handlers.event(batch)
 
     def on_joined(self, topic: Topic) -> None:
         """See `layers.TreeListener`."""
@@ -293,11 +267,13 @@ class ScribeNode(OverlayNode):
             self._record(RecordKind.SUBSCRIBED, stream, place)
             if not place:
                 self._unplaced.add(stream)
-        self._application.on_joined(topic)
+        if not topic.has_joined:
+            topic.has_joined = True
+            self.handlers.joined(topic.key)
 
     def on_created(self, key: int) -> None:
         """See `access.AccessListener`."""
-        self._application.on_created(key)
+        self.handlers.created(key)
 
     def on_denied(self, key: int, right: Right) -> None:
         """See `access.AccessListener`: end a denied subscription, so that no event counts as lost."""
@@ -308,7 +284,7 @@ class ScribeNode(OverlayNode):
             for stream in self._following.pop(key, {}):
                 self._record(RecordKind.UNSUBSCRIBING, stream)
                 self._record(RecordKind.UNSUBSCRIBED, stream)
-        self._application.on_denied(key, right)
+        self.handlers.denied(key, right)
 
     def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
         self._effects.append(m.Record(kind, stream, seq, 0, 0))

@@ -22,10 +22,9 @@ from node.protocols.overlay.node import unplanned_spec
 from node.protocols.overlay.peer import OverlayPeer
 from node.protocols.reachability.nodes import ID_BITS, id_of
 from node.protocols.scribe.access import grants_of, shown_hash
-from node.protocols.scribe.messages import Multicast, Right
-from node.protocols.scribe.node import ScribeApplication, ScribeNode
+from node.protocols.scribe.messages import Multicast
+from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.parameters import ScribeParameters
-from node.protocols.scribe.topic import Topic
 
 STREAM_BITS = 32
 
@@ -68,10 +67,11 @@ class ScribePeer(OverlayPeer[ScribeNode]):
     ) -> None:
         ScribeParameters.refuse_unknown(parameters)
         spec = unplanned_spec("scribe", "member", name, address, contacts=contacts, parameters=parameters)
-        self._application = _Application()
-        self.handlers = self._application.handlers
-        node = ScribeNode(spec, rng, node_id, self._application)
+        node = ScribeNode(spec, rng, node_id)
         node.publisher.epoch = start
+        node.handlers.event = self._on_event
+        self.handlers = node.handlers
+        self._message_handlers: dict[int, Callable[[TopicMessage], None]] = {}
         super().__init__(node, node.parameters.port)
 
     # --- Pastry (2002, II.C)
@@ -104,12 +104,12 @@ class ScribePeer(OverlayPeer[ScribeNode]):
 
     def join(self, credentials: str, topic: int, handler: Callable[[TopicMessage], None]) -> None:
         """Become a member: the handler is called with each message published from then on."""
-        self._application.message_handlers[topic] = handler
+        self._message_handlers[topic] = handler
         self._ask(partial(self._node.trees.join, topic, shown_hash(credentials)))
 
     def leave(self, credentials: str, topic: int) -> None:
         """End the membership; the papers require credentials here, too, but they are not checked."""
-        self._application.left(topic)
+        self._message_handlers.pop(topic, None)
         self._ask(partial(self._node.trees.leave, topic))
 
     def multicast(self, credentials: str, topic: int, message: bytes) -> None:
@@ -128,38 +128,7 @@ class ScribePeer(OverlayPeer[ScribeNode]):
         else:
             self._requests.append(partial(self._publish, topic, credentials, message))
 
-
-class _Application(ScribeApplication):
-    """Handlers of the topics that the application joined."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.message_handlers: dict[int, Callable[[TopicMessage], None]] = {}
-        self._joined: set[int] = set()
-
-    def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `layers.TreeListener`."""
-        handler = self.message_handlers.get(topic.key)
-        if handler is not None and topic.key in self._joined:
-            handler(TopicMessage(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
-
-    def on_joined(self, topic: Topic) -> None:
-        """See `layers.TreeListener`: called at each repair, forwarded once."""
-        if topic.key in self.message_handlers and topic.key not in self._joined:
-            self._joined.add(topic.key)
-            self.handlers.joined(topic.key)
-
-    def on_created(self, key: int) -> None:
-        """See `access.AccessListener`."""
-        self.handlers.created(key)
-
-    def on_denied(self, key: int, right: Right) -> None:
-        """See `access.AccessListener`."""
-        if right == Right.SUBSCRIBE:
-            self.left(key)
-        self.handlers.denied(key, right)
-
-    def left(self, key: int) -> None:
-        """Remove the handler of a topic that this node is no member of any more."""
-        self.message_handlers.pop(key, None)
-        self._joined.discard(key)
+    def _on_event(self, batch: Multicast) -> None:
+        handler = self._message_handlers.get(batch.topic)
+        if handler is not None:
+            handler(TopicMessage(batch.topic, batch.stream, batch.first_seq, bytes(batch.payload)))

@@ -158,6 +158,7 @@ class Topic:
 
     key: int
     is_member: bool = False
+    has_joined: bool = False  # as a member it has received all events since some time
     is_root: bool = False
     is_settling: bool = False  # a root without events: it waits for those of other nodes
     is_handing_over: bool = False  # a former root: it stays in the tree for some time, for its events

@@ -127,7 +127,7 @@ class TopicTrees:
     def leave(self, key: int) -> None:
         """End the membership of a topic."""
         topic = self.topic(key)
-        topic.is_member, topic.credentials = False, 0
+        topic.is_member, topic.has_joined, topic.credentials = False, False, 0
         self._leave_if_needless(topic)
 
     def start(self) -> None:

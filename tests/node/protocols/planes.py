@@ -53,9 +53,6 @@ class PlaneNode:
     def receive(self, sender, message):
         raise AssertionError(message)
 
-    def failed(self, node):
-        pass
-
 
 class PlaneOverlay:
     """Nodes on a plane, which join one after the other through nodes that are there."""

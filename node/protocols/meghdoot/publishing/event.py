@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from node.core.content.content import ContentAttribute, event_ranges
+from node.core.content.content import event_ranges
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point
 from node.protocols.meghdoot.region import SpaceRegion, Steps, affected, steps_of_region
@@ -70,8 +70,3 @@ class EventReader:
 def payload_of(values: Sequence[float], size_bytes: int) -> bytes:
     """Return the payload of an event with these values, padded to a size."""
     return struct.pack(f">{len(values)}d", *values).ljust(size_bytes, b".")
-
-
-def fits(attributes: Sequence[ContentAttribute], payload: bytes | memoryview) -> bool:
-    """Return whether a payload is long enough for a value of each attribute."""
-    return len(payload) >= struct.calcsize("d") * len(attributes)

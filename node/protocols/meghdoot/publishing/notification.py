@@ -6,11 +6,11 @@ subscribed.
 """
 
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Event, EventName, Notify, Publish
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.region import Steps
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.doubts import DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
 from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
@@ -97,7 +97,7 @@ class Notification:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         keeping: SubscriptionStorage,
         held: HeldZones,
     ) -> None:

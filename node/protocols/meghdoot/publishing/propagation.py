@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.waves import Again, Key, Wave, Waves
 from node.protocols.meghdoot.region import SpaceRegion, Steps, points_in
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
 
 SEEN_MAX = 16_384
@@ -64,7 +64,7 @@ class Propagation:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         held: HeldZones,
         waves: Waves,
     ) -> None:

@@ -16,12 +16,12 @@ from heapq import nsmallest
 
 from node.core.epochs import first_seq_of_epoch
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import EventName, Notify, Publish, Undelivered, Visited
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventContent, EventReader
 from node.protocols.meghdoot.publishing.window import LATE_US, CongestionWindow
 from node.protocols.meghdoot.region import all_points
+from node.protocols.meghdoot.transport import OverlayTransport
 
 AGAIN_MAX = 8
 """Maximum interval of attempts, in units of `retransmit`."""
@@ -81,7 +81,7 @@ class MeghdootPublisher:
     """
 
     def __init__(
-        self, parameters: MeghdootParameters, mail: MessageTransport, reader: EventReader, epoch: int
+        self, parameters: MeghdootParameters, mail: OverlayTransport, reader: EventReader, epoch: int
     ) -> None:
         self.publications: dict[int, MeghdootPublication] = {}
         self.acknowledged: Callable[[int, int], None] = lambda stream, seq: None
@@ -147,7 +147,7 @@ class MeghdootPublisher:
             self._mail.own,
             pending.payload,
         )
-        self._mail.route(message, pending.seen.point)
+        self._mail.route(message)
 
     # --- Answers
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from node.core.peers.peer_pool import Address
 from node.protocols.meghdoot.collected_answers import CollectedAnswers
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import (
     Confirm,
     EventName,
@@ -31,6 +30,7 @@ from node.protocols.meghdoot.messages import (
 )
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.region import PRIME
+from node.protocols.meghdoot.transport import OverlayTransport
 
 WAVES_MAX = 65_536
 Key = tuple[int, int, int, int]
@@ -77,7 +77,7 @@ class Wave:
 class Waves:
     """All pending waves of a peer. answers: to those that forwarded them."""
 
-    def __init__(self, parameters: MeghdootParameters, mail: MessageTransport) -> None:
+    def __init__(self, parameters: MeghdootParameters, mail: OverlayTransport) -> None:
         self._parameters = parameters
         self._silent_us = parameters.heartbeat_us * 5 // 4
         self._mail = mail

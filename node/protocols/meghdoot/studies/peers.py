@@ -93,7 +93,7 @@ class Peers:
         """Make a random peer subscribe; return its address."""
         asked, address = Asked(0, self._asked, True, tuple(ranges)), self.anyone()
         self._asked += 1
-        self._do(address, lambda node: node.broker.subscribe(asked))
+        self._do(address, lambda node: node.broker.subscriber.subscribe(asked))
         self.settle()
         return address
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from node.core.machine import Log
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Handed
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZone
 
 OWED_MAX = 1_024
@@ -56,7 +56,7 @@ class DoubtfulZones:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         space: Space,
         hand_over: Callable[[Zone, Address], None],
         *,

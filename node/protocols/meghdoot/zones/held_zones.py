@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import Overlay, OwnershipChange, zone_id
+from node.protocols.meghdoot.layers import OwnershipChange, zone_id
 from node.protocols.meghdoot.region import NextZones, SpaceRegion, Steps, steps_of_zone
+from node.protocols.meghdoot.transport import OverlayView
 
 Child = tuple[int, Address]
 """A zone id, and one of the zone's holders."""
@@ -19,7 +20,7 @@ Child = tuple[int, Address]
 class HeldZone:
     """A zone of this peer, and its neighbours."""
 
-    def __init__(self, zone: Zone, overlay: Overlay, turns: dict[int, int]) -> None:
+    def __init__(self, zone: Zone, overlay: OverlayView, turns: dict[int, int]) -> None:
         self.zone = zone
         self.id = zone_id(zone)
         self._overlay = overlay
@@ -89,7 +90,7 @@ class HeldZone:
 class HeldZones:
     """All zones of a peer."""
 
-    def __init__(self, overlay: Overlay) -> None:
+    def __init__(self, overlay: OverlayView) -> None:
         self._overlay = overlay
         self._held: dict[int, HeldZone] = {}
         self._zones: tuple[Zone, ...] = ()

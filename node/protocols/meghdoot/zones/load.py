@@ -17,10 +17,10 @@ from node.core.peers.peer_pool import Address
 from node.protocols.can.messages import Join, coordinates_of
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Climb, Load, Loaded
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventContent
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 
 DECAY = 0.5
@@ -46,7 +46,7 @@ class KnownLoads:
     """The load known to one peer. events, matches: counts with decay. stored: the peer's subscriptions."""
 
     def __init__(
-        self, parameters: MeghdootParameters, mail: MessageTransport, held: HeldZones, stored: Sized
+        self, parameters: MeghdootParameters, mail: OverlayTransport, held: HeldZones, stored: Sized
     ) -> None:
         self.events = self.matches = 0.0
         self.most: dict[Address, ReportedLoad] = {}

@@ -13,7 +13,6 @@ doubt ends.
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import (
     EventName,
     Recover,
@@ -28,6 +27,7 @@ from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.region import SpaceRegion, Steps, all_points, around, closed, steps_of_region
 from node.protocols.meghdoot.space import Space, reflected
 from node.protocols.meghdoot.subscriptions import SubscriptionUpdate
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.doubts import DoubtfulZone, DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone
 from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
@@ -44,7 +44,7 @@ class ZoneRecovery:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         space: Space,
         *,
         keeping: SubscriptionStorage,
@@ -84,8 +84,7 @@ class ZoneRecovery:
             self._last = self._last % 0xFFFFFFFF + 1
             doubt.awaited[self._last] = where
             edges = self.doubts.edges_of(doubt.zone)
-            message = RecoverAt(self._mail.own, self._last, doubt.attempt, where, edges)
-            self._mail.route(message, self.corner_of(message))
+            self._mail.route(RecoverAt(self._mail.own, self._last, doubt.attempt, where, edges))
 
     def confirmed(self, visited: Visited) -> None:
         """Process that all peers asked by one request have answered."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Store, StoreAt, StorePurpose
 from node.protocols.meghdoot.subscriptions import Packing, SubscriptionUpdate
+from node.protocols.meghdoot.transport import OverlayTransport
 
 LOT_MAX = 500
 OUTSTANDING_MAX = 65_536
@@ -28,7 +28,7 @@ class SubscriptionBatch:
 class SubscriptionBatches:
     """All unacknowledged batches of a peer."""
 
-    def __init__(self, mail: MessageTransport, packing: Packing, timeout_us: int) -> None:
+    def __init__(self, mail: OverlayTransport, packing: Packing, timeout_us: int) -> None:
         self._mail = mail
         self._packing = packing
         self._timeout_us = timeout_us
@@ -51,16 +51,15 @@ class SubscriptionBatches:
             self._mail.send(address, self._store(purpose, batch, one_done))
         return len(batches)
 
-    def route(self, point: Point, subscription: SubscriptionUpdate, done: Done) -> None:
+    def route(self, subscription: SubscriptionUpdate, done: Done) -> None:
         """Route one subscription to the peer that has its point."""
-        self._mail.route(self._store(StorePurpose.RECOVERED, (subscription,), done), point)
+        self._mail.route(self._store(StorePurpose.RECOVERED, (subscription,), done))
 
     def copy(self, place: Point, subscription: SubscriptionUpdate, done: Done) -> None:
         """Route a copy of one subscription to a place."""
         store = self._store(StorePurpose.COPY, (subscription,), done)
-        self._mail.route(
-            StoreAt(store.address, store.number, self._packing.at(place, store.subscriptions)), place
-        )
+        packed = self._packing.at(place, store.subscriptions)
+        self._mail.route(StoreAt(store.address, store.number, packed))
 
     def _store(self, purpose: StorePurpose, batch: Iterable[SubscriptionUpdate], done: Done) -> Store:
         self._last = self._last % 0xFFFFFFFF + 1

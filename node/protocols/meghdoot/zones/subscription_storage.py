@@ -18,11 +18,11 @@ from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.collected_answers import CollectedAnswers
-from node.protocols.meghdoot.layers import MessageTransport, Overlay
 from node.protocols.meghdoot.messages import Store, StoreAt, Stored, StorePurpose, Subscribed, UpdateName
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space, reflection
 from node.protocols.meghdoot.subscriptions import Key, Packing, SubscriptionStore, SubscriptionUpdate
+from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.mirror import copy_place
 from node.protocols.meghdoot.zones.stores import SubscriptionBatches
@@ -59,9 +59,9 @@ class SubscriptionStorage:
     def __init__(
         self,
         parameters: MeghdootParameters,
-        mail: MessageTransport,
+        mail: OverlayTransport,
         space: Space,
-        overlay: Overlay,
+        overlay: OverlayView,
         held: HeldZones,
     ) -> None:
         self.subscriptions = SubscriptionStore(space)
@@ -161,7 +161,7 @@ class SubscriptionStorage:
             del self._installing[next(iter(self._installing))]
         point = self.space.point(update.ranges)
         zone = self._held.containing(point)
-        for replica in self._overlay.replicas(zone.zone) if zone else ():
+        for replica in self._overlay.replicas if zone else ():
             installation.waits.add(replica.address)
             done = partial(self._has_arrived, installation, replica.address)
             self.stores.send(replica.address, StorePurpose.REPLICA, (update,), done)
@@ -211,7 +211,7 @@ class SubscriptionStorage:
         if zones != self._zones:
             self._zones, self.is_settled = zones, False
         owned = [zone for zone in zones if self._overlay.is_owner(zone)]
-        copies = {replica for zone in owned for replica in self._overlay.replicas(zone)}
+        copies = {replica for zone in owned for replica in self._overlay.replicas}
         if copies == self._replicated.keys():
             return
         self._replicated = {replica: each for replica, each in self._replicated.items() if replica in copies}
@@ -263,7 +263,7 @@ class SubscriptionStorage:
     def copied(self) -> Iterator[tuple[Zone, Address]]:
         """Yield zones of this peer with the replicas that have all their data."""
         for held in self._held.by_id.values():
-            for replica in self._overlay.replicas(held.zone) if self._overlay.is_owner(held.zone) else ():
+            for replica in self._overlay.replicas if self._overlay.is_owner(held.zone) else ():
                 copying = self._replicated.get(replica)
                 if copying is not None and not copying.waits:
                     yield held.zone, replica.address
@@ -281,7 +281,7 @@ class SubscriptionStorage:
         by_copy: dict[NodeHandle, list[SubscriptionUpdate]] = {}
         for each in updates:
             held = self._held.containing(self.space.point(each.ranges))
-            for replica in self._overlay.replicas(held.zone) if held else ():
+            for replica in self._overlay.replicas if held else ():
                 by_copy.setdefault(replica, []).append(each)
         for replica, batch in by_copy.items():
             if replica in self._replicated:
@@ -297,7 +297,7 @@ class SubscriptionStorage:
         self._settle_us = self._mail.now_us + self._parameters.retransmit_us
         moved = self.subscriptions.outside(self._overlay.held())
         for each in moved[:REPLACED_MAX]:
-            self.stores.route(self.space.point(each.ranges), each, partial(self._forget, each))
+            self.stores.route(each, partial(self._forget, each))
         replaced = list(self._misplaced())
         for each, place in replaced[:REPLACED_MAX]:
             self._place_copy(each, place, lambda: None)

@@ -25,24 +25,24 @@ class _Survey:
     delays_us: dict[Address, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True, eq=False)
 class Surveys:
     """Surveys in progress at a node. `wait_us`: timeout of each."""
 
-    def __init__(self, wait_us: int, pastry: Pastry, emit: Callable[[PeerEffect], None]) -> None:
-        self._wait_us = wait_us
-        self._pastry = pastry
-        self._emit = emit
-        self._surveys: dict[int, _Survey] = {}
-        self._number = 0
+    wait_us: int
+    pastry: Pastry
+    emit: Callable[[PeerEffect], None]
+    _surveys: dict[int, _Survey] = field(default_factory=dict)
+    _number: int = 0
 
     def begin(self, nodes: Iterable[NodeHandle], then: Callable[[MeasuredDelays], None]) -> None:
         """Measure all nodes; `then` is called once with the results."""
         nodes = list(nodes)
         self._number += 1
         self._surveys[self._number] = _Survey(then, {node.address for node in nodes})
-        self._emit(m.SetTimer((SURVEY, str(self._number)), self._pastry.reach.now_us + self._wait_us))
+        self.emit(m.SetTimer((SURVEY, str(self._number)), self.pastry.reach.now_us + self.wait_us))
         for node in nodes:
-            self._pastry.measure(node, partial(self._measured, self._number, node.address))
+            self.pastry.measure(node, partial(self._measured, self._number, node.address))
         self._end_if_complete(self._number)
 
     def timer(self, timer: m.Timer) -> bool:
@@ -61,7 +61,7 @@ class Surveys:
 
     def _end_if_complete(self, number: int) -> None:
         if not self._surveys[number].open:
-            self._emit(m.CancelTimer((SURVEY, str(number))))
+            self.emit(m.CancelTimer((SURVEY, str(number))))
             self._end(number)
 
     def _end(self, number: int) -> None:

@@ -14,9 +14,7 @@ import numpy as np
 from node.core.peers.peer_pool import Address
 from node.core.study import StudyContext
 from node.protocols.overlay.node import unplanned_spec
-from node.protocols.pastry.direct import DirectOverlay
-from node.protocols.pastry.messages import RoutePhase
-from node.protocols.pastry.overlay import HOPS_MAX, Pastry
+from node.protocols.pastry.direct import DirectOverlay, way_of
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.population import LONG_US, QUIET
@@ -104,7 +102,7 @@ class _Joins:
         keys = [int.from_bytes(self._given.generator.bytes(16), "big") for _ in range(self._routes)]
         starts = self._given.generator.integers(0, len(self._handles), self._routes).tolist()
         for made, nodes in (("joins", joined), ("at once", at_once)):
-            ways = [_way(nodes, start, key) for start, key in zip(starts, keys, strict=True)]
+            ways = [way_of(nodes.__getitem__, start, key) for start, key in zip(starts, keys, strict=True)]
             took, direct = self._delays(ways)
             columns = {"hops": [len(way) - 1 for way in ways], "took_us": took, "direct_us": direct}
             self._given.write("routes", {"made": [made] * len(ways), **columns})
@@ -123,15 +121,3 @@ class _Joins:
         delay_us = self._proximity.delay_between()
         took = [sum(delay_us(a, b) for a, b in pairwise(way)) for way in ways]
         return took, [delay_us(way[0], way[-1]) if len(way) > 1 else 0 for way in ways]
-
-
-def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:
-    """Return the nodes on the route of a key from a start node, by their tables."""
-    way, phase = [start], int(RoutePhase.PREFIX)
-    while len(way) <= HOPS_MAX:
-        pastry = nodes[way[-1]]
-        following, phase = pastry.nodes.following(key, phase)
-        if following.address == way[-1]:
-            break
-        way.append(following.address)
-    return way

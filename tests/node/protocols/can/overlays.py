@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from node.core.message_layout import Field, TailField
+from node.protocols.can.claims import ZoneHolder
 from node.protocols.can.messages import Coordinate, coordinates_of, point_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
@@ -49,10 +50,10 @@ class Node(PlaneNode):
     def point_of(self, message):
         return point_of(message.point)
 
-    def deliver(self, message, point):
+    def deliver(self, message):
         self.delivered.append((message.number, self.can.own.address))
 
-    def split(self, zone, joining):
+    def split(self, zone):
         return self.splits(zone) if self.splits else None
 
     def sends_on(self, join):
@@ -105,6 +106,18 @@ class Overlay(PlaneOverlay):
         """Route a letter from a node."""
         letter = Letter(number, coordinates_of(point))
         self.act(node.can.own.address, lambda can: can.route(letter))
+
+
+def assign_zones(nodes, zones):
+    """Assign one zone of a partition to each node, as `Can`s, and all neighbours; send nothing."""
+    table = ZoneTable(zones[0].dimensions)
+    for number, (node, zone) in enumerate(zip(nodes, zones, strict=True)):
+        table.add(number, zone)
+        node.claims.have({zone: 0})
+    for node, zone in zip(nodes, zones, strict=True):
+        for row in np.flatnonzero(table.adjacent(zone)).tolist():
+            other = nodes[table.owners[row]].claims.own
+            node.claims.know(ZoneHolder(other.node, other.sequence, dict(other.versions)))
 
 
 def table_of(nodes):

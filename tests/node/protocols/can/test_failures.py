@@ -41,14 +41,6 @@ def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(dimens
     assert_settled(overlay)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
-    overlay = Overlay(32, 2 + 3 * seed, seed)
-    overlay.kill_some(8)
-    overlay.run(4 * REPAIR_US)
-    assert_settled(overlay)
-
-
 def test_when_a_whole_corner_of_the_space_is_gone_it_is_found_and_taken_over():
     """Kill all nodes that knew the nodes in its middle."""
     overlay = Overlay(40, 2, 3)

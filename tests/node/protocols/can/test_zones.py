@@ -1,6 +1,5 @@
 """Zones against points: what is said of boxes holds for what is in them."""
 
-from math import dist
 from random import Random
 
 import numpy as np
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.can.zone_table import ZoneTable
-from node.protocols.can.zones import Point, Zone
+from node.protocols.can.zones import Zone
 from tests.node.protocols.can.partitions import partition, points
 
 BITS = 8
@@ -53,7 +52,6 @@ def test_each_point_is_in_one_zone_of_a_partition_and_the_table_says_so(
         containing = [zone.contains(point) for zone in zones]
         assert sum(containing) == 1
         assert table.containing(point).tolist() == containing
-        assert all(zone.distance(point) == 0 for zone, has in zip(zones, containing, strict=True) if has)
 
 
 @given(SPACES)
@@ -70,62 +68,37 @@ def test_a_table_answers_as_its_zones_do_one_by_one(space: tuple[int, int, Rando
         assert table.adjacent(zone).tolist() == [zone.adjacent(other) for other in table.zones]
         assert table.intersecting(zone).tolist() == [zone.intersects(other) for other in table.zones]
     for point in points(zones, 5, rng):
-        assert np.allclose(table.distances(point), [zone.distance(point) for zone in table.zones])
+        nearest = [np.clip(point, zone.low, zone.high) for zone in table.zones]
+        distances = [float(np.sum((near - point) ** 2)) for near in nearest]
+        assert np.allclose(table.distances(point), distances)
         near = table.touching(Zone(point, point))
-        assert near.tolist() == [zone.nearest(point) == point for zone in table.zones]
+        assert near.tolist() == [distance == 0 for distance in distances]
 
 
 @given(TWO)
-def test_the_intersection_of_two_boxes_has_the_cells_of_both(two: tuple[Zone, Zone]) -> None:
+def test_what_is_said_of_two_boxes_holds_for_their_cells(two: tuple[Zone, Zone]) -> None:
     first, second = two
-    common = cells(first) & cells(second)
-    assert first.intersects(second) == bool(common)
-    assert first.covers(second) == (cells(second) <= cells(first))
-    assert cells(first.intersection(second)) == common
-    assert first.intersection(second).is_empty == (not common)
-
-
-@given(TWO)
-def test_the_difference_of_two_boxes_is_cut_into_boxes(two: tuple[Zone, Zone]) -> None:
-    first, second = two
+    mine, others = cells(first), cells(second)
+    assert first.intersects(second) == bool(mine & others)
+    assert first.covers(second) == (others <= mine)
+    assert cells(first.intersection(second)) == mine & others
+    assert first.intersection(second).is_empty == (not mine & others)
     rest = first.without(second)
-    assert cells(*rest) == cells(first) - cells(second)
+    assert cells(*rest) == mine - others
     assert sum(len(cells(each)) for each in rest) == len(cells(*rest)), "they overlap"
-
-
-@given(TWO)
-def test_two_boxes_merge_where_their_cells_are_a_box(two: tuple[Zone, Zone]) -> None:
-    first, second = two
-    both = cells(first) | cells(second)
     merged = first.merged(second)
-    if merged is not None:
-        assert cells(merged) == both
     hull = Zone(tuple(map(min, first.low, second.low)), tuple(map(max, first.high, second.high)))
-    is_box = not first.intersects(second) and cells(hull) == both
+    is_box = not first.intersects(second) and cells(hull) == mine | others
     assert (merged is not None) == is_box
-
-
-@given(TWO)
-def test_boxes_are_adjacent_where_a_cell_of_one_lies_beside_a_cell_of_the_other(
-    two: tuple[Zone, Zone],
-) -> None:
-    first, second = two
+    assert merged is None or cells(merged) == mine | others
     beside = {
         (*cell[:each], cell[each] + step, *cell[each + 1 :])
-        for cell in cells(first)
+        for cell in mine
         for each in range(first.dimensions)
         for step in (-1, 1)
     }
-    is_beside = bool(beside & cells(second)) and not first.intersects(second)
+    is_beside = bool(beside & others) and not first.intersects(second)
     assert first.adjacent(second) == is_beside == second.adjacent(first)
-
-
-@given(boxes(3), st.tuples(*[st.floats(0, 1)] * 3))
-def test_the_distance_to_a_box_is_that_of_its_nearest_point(zone: Zone, point: Point) -> None:
-    assert np.isclose(zone.distance(point), dist(zone.nearest(point), point) ** 2)
-    sides = [np.linspace(low, high, 5) for low, high in zip(zone.low, zone.high, strict=True)]
-    others = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 3)
-    assert (np.sum((others - point) ** 2, axis=1) >= zone.distance(point) - 1e-12).all()
 
 
 def table_of(zones: list[Zone]) -> ZoneTable[int]:

@@ -5,8 +5,8 @@ from random import Random
 from node.core.deliveries import RecordKind
 from node.core.machine import Measure
 from node.core.specification import PlannedSubscription as Asked
-from node.protocols.can.direct import assign_zones
 from node.protocols.meghdoot.studies.peers import Peers
+from tests.node.protocols.can.overlays import assign_zones
 from tests.node.protocols.meghdoot.partitions import any_partition
 
 ACTIVE = {"tick_us": 100_000, "delivery": "exactly-once", "mirror": True}
@@ -26,7 +26,7 @@ class GivenPeers(Peers):
         nodes = [self._add() for _ in range(zones + replicated)]
         assign_zones([node.can for node in nodes[:zones]], partition)
         for node in nodes[:zones]:
-            self._do(node.can.own.address, lambda node: node.broker.changed())
+            self._do(node.can.own.address, lambda node: node.broker.zones_changed())
         for node in nodes[zones:]:
             owner = rng.randrange(zones) + 1
             self._do(owner, lambda owner, own=node.can.own: owner.can._replicas.add(own))
@@ -67,7 +67,7 @@ class GivenPeers(Peers):
         return tuple(found)
 
     def ask(self, address, number, ranges, *, on=True):
-        self._do(address, lambda node: node.broker.subscribe(Asked(0, number, on, ranges)))
+        self._do(address, lambda node: node.broker.subscriber.subscribe(Asked(0, number, on, ranges)))
 
     def any_values(self):
         return tuple(

@@ -67,7 +67,7 @@ def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_re
     asked = PlannedSubscription(0, 99, True, tuple((value, value) for value in values))
     stop(society, owner)
     society.run(8_000_000)
-    act(society, "r0/subscriber-0", lambda node: node.broker.subscribe(asked))
+    act(society, "r0/subscriber-0", lambda node: node.broker.subscriber.subscribe(asked))
     society.run(2_000_000)
     told = [(each["number"], each["kind"]) for _, each in society.measured("r0/subscriber-0", "_interest")]
     assert (99, RecordKind.SUBSCRIBED) in told

@@ -25,9 +25,10 @@ SIZES = [(2, 60), (4, 120), (6, 150), (14, 150)]
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
 @pytest.mark.parametrize("seed", range(2))
-def test_each_zone_of_the_region_is_visited_once_and_no_other(dimensions, count, seed):
-    overlay, regions, _ = cases(seed, dimensions, count, events=40)
-    for region in regions:
+def test_each_zone_of_the_region_of_an_event_or_a_box_is_visited_once_and_no_other(dimensions, count, seed):
+    overlay, regions, rng = cases(seed, dimensions, count, events=40)
+    boxes = [rng.choice(any_partition(dimensions, 40, rng)) for _ in range(20)]
+    for region in (*regions, *(closed(reflected(box)) for box in boxes)):
         assert overlay.spread(region) == dict.fromkeys(overlay.touched(region), 1)
 
 
@@ -49,15 +50,6 @@ def test_the_printed_corners_do_not_reach_from_the_event():
     event = space.point([(0, 100)])
     assert event == (0.0, 1.0)
     assert affected(event) == SpaceRegion((0.0, 1.0), (0.0, 1.0))
-
-
-@pytest.mark.parametrize(("dimensions", "count"), SIZES)
-@pytest.mark.parametrize("seed", range(2))
-def test_any_box_is_spread_over_in_the_same_way(dimensions, count, seed):
-    overlay, _, rng = cases(seed, dimensions, count, events=0)
-    for _ in range(30):
-        region = closed(reflected(rng.choice(any_partition(dimensions, 40, rng))))
-        assert overlay.spread(region) == dict.fromkeys(overlay.touched(region), 1)
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)

@@ -22,7 +22,7 @@ ASKED_US, ENDED_US = 5_000_000, 9_000_000
 def subscriber():
     """One that asked for prices from 10 to 20 at 5 s, and for an end of that at 9 s. Its time is 12 s."""
     mail = SimpleNamespace(
-        own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message, point: None
+        own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message: None
     )
     delivered = []
     made = MeghdootSubscriber(

@@ -29,6 +29,9 @@ class Node(PlaneNode):
     def new_leafs(self, leaf_set):
         pass
 
+    def failed(self, node):
+        pass
+
 
 class Overlay(PlaneOverlay):
     def __init__(self, count, seed=0, *, gap_us=20_000, parameters=None):

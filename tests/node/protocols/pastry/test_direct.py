@@ -1,14 +1,14 @@
 """An overlay that is made at once is what the rules say, and like one that nodes make by their joins."""
 
+from itertools import pairwise
 from random import Random
 from statistics import fmean
 
 import numpy as np
 import pytest
 
-from node.protocols.pastry.direct import DirectOverlay
+from node.protocols.pastry.direct import DirectOverlay, way_of
 from node.protocols.pastry.ids import digit, shared_digits
-from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.proximity import Plane, Routers
@@ -92,28 +92,21 @@ def test_leaf_sets_are_the_neighbours_on_the_ring(settled):
 
 def ways(nodes, proximity):
     """Route from random nodes to random keys; return hops, and the distance relative to the direct one."""
-    rng, by_address = Random(3), {node.pastry.own.address: node.pastry for node in nodes}
-    places = {
-        node.pastry.own.address: place
-        for place, node in enumerate(sorted(nodes, key=lambda each: each.pastry.own.id))
-    }
+    rng, pastry_at = Random(3), {node.pastry.own.address: node.pastry for node in nodes}
+    ordered = sorted(pastry_at.values(), key=lambda each: each.own.id)
+    places = {pastry.own.address: place for place, pastry in enumerate(ordered)}
 
     def delay_us(a, b):
         return int(proximity.delays_us(np.array([places[a]]), np.array([places[b]]))[0])
 
     hops, ratios = [], []
-    for _ in range(1_500):
-        key, at, phase, way = rng.getrandbits(128), rng.choice(nodes).pastry, RoutePhase.PREFIX, []
-        while True:
-            following, phase = at.nodes.following(key, phase)
-            if following is at.own:
-                break
-            way.append((at.own.address, following.address))
-            at = by_address[following.address]
-        assert at.own == root_of(key, nodes)
-        hops.append(len(way))
-        if way:
-            ratios.append(sum(delay_us(a, b) for a, b in way) / delay_us(way[0][0], way[-1][1]))
+    for _ in range(1_000):
+        key = rng.getrandbits(128)
+        way = way_of(pastry_at.__getitem__, rng.choice(nodes).pastry.own.address, key)
+        assert way[-1] == root_of(key, nodes).address
+        hops.append(len(way) - 1)
+        if hops[-1]:
+            ratios.append(sum(delay_us(a, b) for a, b in pairwise(way)) / delay_us(way[0], way[-1]))
     return fmean(hops), fmean(ratios)
 
 

@@ -22,14 +22,10 @@ def known(suspects):
     return nodes
 
 
-def test_answering_nodes_come_first_among_the_closer_ones():
+def test_answering_nodes_come_first_but_a_node_is_not_the_closest_because_closer_ones_are_probed():
     following, _ = known(suspects={5}).following(KEY, RoutePhase.PREFIX)
     assert following.address == 6
-
-
-def test_a_node_is_not_the_closest_because_all_that_are_closer_are_being_probed():
     nodes = known(suspects={5, 6, 7, 9})
     following, phase = nodes.following(KEY, RoutePhase.PREFIX)
-    assert following.address == 5
-    assert phase == RoutePhase.PREFIX
+    assert (following.address, phase) == (5, RoutePhase.PREFIX)
     assert distance(following.id, KEY) < distance(nodes.own.id, KEY)

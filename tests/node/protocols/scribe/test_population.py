@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from node.protocols.pastry.messages import RoutePhase
+from node.protocols.pastry.direct import way_of
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.population import Population
 from node.sim.proximity import Routers
@@ -27,17 +27,6 @@ def population(delays, seed=1, **parameters):
     return Population(COUNT, proximity, Random(seed), parameters)
 
 
-def way_up(population, address, key):
-    """Return the nodes from one to the root of a key, from their tables."""
-    way, phase = [address], RoutePhase.PREFIX
-    while True:
-        pastry = population.nodes[way[-1]].pastry
-        following, phase = pastry.nodes.following(key, phase)
-        if following is pastry.own:
-            return way
-        way.append(following.address)
-
-
 def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
     nodes = population(delays)
     delay_us = nodes.proximity.delay_between()
@@ -45,7 +34,9 @@ def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
         members = Random(stream).sample(range(COUNT), size)
         nodes.join(stream, members)
         tree = nodes.multicast(stream)
-        ways = {member: way_up(nodes, member, topic_key(stream)) for member in members}
+        ways = {
+            member: way_of(lambda at: nodes.nodes[at].pastry, member, topic_key(stream)) for member in members
+        }
         edges = {(above, below) for way in ways.values() for below, above in pairwise(way)}
         assert sorted(tree.edges) == sorted(edges)
         assert all(way[-1] == tree.root for way in ways.values())

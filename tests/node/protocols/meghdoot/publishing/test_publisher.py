@@ -20,7 +20,7 @@ def test_all_have_their_turn_where_only_a_few_are_sent_again_at_a_time():
     sent = []
     mail = SimpleNamespace(
         own=1, now_us=0, late_us=0, is_failed=lambda address: False, miss=lambda address: None,
-        route=lambda message, point: None, send=lambda address, message: sent.append(message.first_seq),
+        route=lambda message: None, send=lambda address, message: sent.append(message.first_seq),
     )  # fmt: skip
     publisher = MeghdootPublisher(MeghdootParameters(), mail, EventReader(SPACE), epoch=0)
     for _ in range(FIRST):

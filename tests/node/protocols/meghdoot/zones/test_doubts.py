@@ -15,9 +15,9 @@ WHOLE = Zone((0.0, 0.0), (1.0, 1.0))
 GIVER, TAKER = 1, 2
 
 
-def doubts_of() -> tuple[DoubtfulZones, list[Handed]]:
-    """Those of one peer, and what it says."""
-    said: list[Handed] = []
+def doubts_of():
+    """Return the doubts of one peer, and what it says."""
+    said = []
     mail = SimpleNamespace(
         now_us=0, own=GIVER, send=lambda to, message: said.append(message), emit=said.append
     )
@@ -32,52 +32,34 @@ def doubts_of() -> tuple[DoubtfulZones, list[Handed]]:
     return doubts, said
 
 
-def zones(doubts: DoubtfulZones) -> set[Zone]:
+def zones(doubts):
     return {each.zone for each in doubts}
 
 
-def test_parts_that_are_in_doubt_are_given_on_apart_and_the_rest_is_known():
+def given(doubted, zone):
+    """Return a peer with doubts that gives a zone away, and the zones that it hands over, with doubts."""
     giver, said = doubts_of()
-    giver.taken_over(UPPER)
-    giver.taken_over(MIDDLE)
-    giver.give(WHOLE, TAKER)
+    for each in doubted:
+        giver.taken_over(each)
+    giver.give(zone, TAKER)
+    return giver, said, [(giver.zone_of(each.edges), each.doubt_us > 0) for each in said]
+
+
+def test_parts_that_are_in_doubt_are_given_on_apart_and_known_when_their_giver_knows_them():
+    giver, said, handed = given([UPPER, MIDDLE], WHOLE)
     assert not list(giver)
-    assert [(giver.zone_of(each.edges), each.doubt_us > 0) for each in said] == [
-        (UPPER, True),
-        (MIDDLE, True),
-        (LOWER, False),
-    ]
+    assert handed == [(UPPER, True), (MIDDLE, True), (LOWER, False)]
     taker, _ = doubts_of()
     taker.given_by_another(WHOLE)
     for each in said:
         taker.handed(each)
     assert zones(taker) == {UPPER, MIDDLE}
-
-
-def test_zones_without_doubts_are_given_as_known_at_once():
-    giver, said = doubts_of()
-    giver.give(WHOLE, TAKER)
-    (handed,) = said
-    assert (giver.zone_of(handed.edges), handed.doubt_us) == (WHOLE, 0)
-
-
-def test_a_doubt_that_reaches_beyond_what_is_given_stays_there():
-    giver, said = doubts_of()
-    giver.taken_over(WHOLE)
-    giver.give(LOWER, TAKER)
-    assert [(giver.zone_of(each.edges), each.doubt_us > 0) for each in said] == [(LOWER, True)]
-    assert all(not zone.intersects(LOWER) for zone in zones(giver))
-
-
-def test_when_its_giver_knows_all_of_a_part_that_one_ends():
-    giver, said = doubts_of()
-    giver.taken_over(UPPER)
-    giver.taken_over(MIDDLE)
-    first, _ = giver
-    giver.give(WHOLE, TAKER)
-    taker, _ = doubts_of()
-    taker.given_by_another(WHOLE)
-    for each in said:
-        taker.handed(each)
-    taker.handed(Handed(0, giver.edges_of(first.zone)))
+    taker.handed(Handed(0, giver.edges_of(UPPER)))
     assert zones(taker) == {MIDDLE}
+
+
+def test_zones_without_doubts_are_given_as_known_and_doubts_beyond_a_given_zone_stay():
+    assert given([], WHOLE)[2] == [(WHOLE, False)]
+    giver, _, handed = given([WHOLE], LOWER)
+    assert handed == [(LOWER, True)]
+    assert all(not zone.intersects(LOWER) for zone in zones(giver))

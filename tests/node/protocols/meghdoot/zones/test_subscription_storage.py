@@ -32,18 +32,24 @@ class Peer:
             now_us=0,
             late_us=0,
             send=lambda to, message: self.sent.append((to, message)),
-            route=lambda message, point: self.routed.append((message, point)),
+            route=lambda message: self.routed.append((message, self.point_of(message))),
             miss=self.missed.append,
         )
         overlay = SimpleNamespace(
             held=lambda: self.zones,
             is_owner=lambda zone: True,
-            replicas=lambda zone: (),
+            replicas=(),
             beside=lambda zone: EMPTY,
             news=lambda: None,
         )
         self.held = HeldZones(overlay)
         self.keeping = SubscriptionStorage(MeghdootParameters(), self.mail, SPACE, overlay, self.held)
+
+    def point_of(self, message):
+        if isinstance(message, StoreAt):
+            return self.keeping.packing.place(message.subscriptions)
+        [told] = self.keeping.packing.unpack(message.subscriptions, self.mail.now_us)
+        return SPACE.point(told.ranges)
 
     def gets(self, *zones):
         """From now on it has these."""

@@ -9,7 +9,7 @@ import numpy as np
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.can.claims import Versions
 from node.protocols.can.overlay import Can
-from node.protocols.can.zones import Point, Zone
+from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.layers import OwnershipChange, ZoneNeighbours
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
@@ -20,8 +20,9 @@ NEWS_MAX = 64
 
 
 class OverlayTransport:
-    """See `layers.MessageTransport`. Messages of a peer to itself wait until the current input is processed
-    (`here`).
+    """Transport of messages to other peers and to this one.
+
+    here: messages of this peer to itself, which wait until the current input is processed.
 
     unsent: message types that a study does not count and does not send.
     """
@@ -36,50 +37,50 @@ class OverlayTransport:
         self.emit = emit
 
     def send(self, address: Address, message: Any) -> None:
-        """See `layers.MessageTransport`."""
+        """Send a message to a peer, possibly to this one."""
         if address == self.own:
             self.here.append(message)
         elif type(message) not in self.unsent:
             self.can.reach.send(address, message)
 
-    def route(self, message: Any, point: Point) -> None:
-        """See `layers.MessageTransport`; every node on the way computes the point again."""
+    def route(self, message: Any) -> None:
+        """Route a message to the owner of the zone that contains its point, possibly this peer."""
         self.can.route(message)
 
     def miss(self, address: Address) -> None:
-        """See `layers.MessageTransport`."""
+        """Probe a peer whose answer is late, to learn whether it is alive and how it is reached."""
         if address != self.own:
             self.can.miss(address)
 
     def is_silent(self, address: Address, since_us: int) -> bool:
-        """See `layers.MessageTransport`."""
+        """Return whether nothing arrived from a peer within `since_us`."""
         return self.can.reach.is_silent(address, since_us)
 
     def has_way_since(self, address: Address, since_us: int) -> bool:
-        """See `layers.MessageTransport`."""
+        """Return whether a peer is reached through relays that were found after the given time."""
         return self.can.reach.has_way_since(address, since_us)
 
     def is_failed(self, address: Address) -> bool:
-        """See `layers.MessageTransport`."""
+        """Return whether a peer is known as failed."""
         return self.can.reach.is_failed(address)
 
     @property
     def own_late_us(self) -> int:
-        """See `layers.MessageTransport`."""
+        """Lateness of this peer's own timers."""
         return self.lateness.at(self.now_us)
 
     def own_late_since(self, since_us: int) -> int:
-        """See `layers.MessageTransport`."""
+        """Return this peer's lateness if any was recorded since the given time, else 0."""
         return self.lateness.since(since_us, self.now_us)
 
     @property
     def late_us(self) -> int:
-        """See `layers.MessageTransport`."""
+        """Expected lateness of answers, because of busy processors."""
         return self.can.reach.late_us
 
 
 class OverlayView:
-    """See `layers.Overlay`: a view of a node's claims."""
+    """Knowledge of the overlay: a view of a node's claims."""
 
     def __init__(self) -> None:
         self._can: Can
@@ -98,14 +99,14 @@ class OverlayView:
         self._changed()
 
     def held(self) -> Sequence[Zone]:
-        """See `layers.Overlay`."""
+        """Return the zones of this peer, including those that it replicates."""
         versions = self._can.claims.held
         if versions is not self._versions:
             self._versions, self._held = versions, tuple(versions)
         return self._held
 
     def beside(self, zone: Zone) -> ZoneNeighbours:
-        """See `layers.Overlay`."""
+        """Return the neighbours of a zone that this peer holds."""
         claims = self._can.claims
         table = claims.table
         rows = np.flatnonzero(table.adjacent(zone)).tolist()
@@ -113,26 +114,27 @@ class OverlayView:
         return ZoneNeighbours(zones, owners, table.low[rows], table.high[rows])
 
     def news(self) -> Sequence[OwnershipChange] | None:
-        """See `layers.Overlay`."""
+        """Return the changes of known zones since the last call, in order; None if there are too many."""
         news, self._news = self._news, []
         return news if len(news) <= NEWS_MAX else None
 
     def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
-        """See `layers.Overlay`."""
+        """Return the holders of a known zone: its owner, then its replicas."""
         return self._can.claims.holder(owner).addresses
 
     def known(self) -> Iterable[Address]:
-        """See `layers.Overlay`."""
+        """Return the owners and replicas of all known zones, except this peer."""
         claims = self._can.claims
         holders = (claims.own, *claims.others.values())
         found = dict.fromkeys(address for holder in holders for address in holder.addresses)
         found.pop(claims.own.node.address, None)
         return found
 
-    def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
-        """See `layers.Overlay`."""
+    @property
+    def replicas(self) -> Sequence[NodeHandle]:
+        """All other peers that hold the zones of this peer; a restarted one has another id."""
         return self._can.claims.own.replicas
 
     def is_owner(self, zone: Zone) -> bool:
-        """See `layers.Overlay`."""
+        """Return whether this peer owns the zone rather than replicates it."""
         return zone in self._can.claims.own.versions
