@@ -25,15 +25,13 @@ class SprinklerParameters:
     advertisement_period_us: int = 1_000_000  # A
     subscription_rule: Literal["paths", "paper"] = "paths"  # paper: figure 1 as printed, for comparison
     c: float = 1_000.0  # of the paper's rule, in events times seconds; 0: every proxy ahead is taken
-    neighbour_periods: int = (
-        5  # a client that sends another client nothing for this number of periods sends a heartbeat
-    )
+    # a client that sends another client nothing for this number of periods sends a heartbeat
+    neighbour_periods: int = 5
     silence_periods: float = 1.6  # a peer not heard for this number of periods counts as unreachable
     heartbeats: int = 2  # per period between proxies, so that they notice silence earlier
 
-    restore_wait_us: int = (
-        2_000_000  # how long a proxy that starts waits for the counters that others have of its stream
-    )
+    # how long a proxy that starts waits for the counters that others have of its stream
+    restore_wait_us: int = 2_000_000
 
     # Replicated proxies (paper 3.3)
     failure_grace_us: int = 200_000  # a replica whose connection broke has this time to return
@@ -48,12 +46,10 @@ class SprinklerParameters:
     gossip_period_us: int = 1_000_000  # interval at which each node sends its view to one neighbour
     fanout: int = 4  # F: neighbours that are notified; the paper's best (Fig. 5b)
     shuffle_time_us: int = 30_000  # how long these neighbours stay the same; the paper's value (Fig. 6)
-    keep_fanout: bool = (
-        False  # neighbours that send requests stay among the F; in the paper all are drawn again
-    )
-    recv_limit_bytes: int = (
-        8_388_608  # event bytes in a client's Recv; the same amount may be requested ahead
-    )
+    # neighbours that send requests stay among the F; in the paper all are drawn again
+    keep_fanout: bool = False
+    # event bytes in a client's Recv; the same amount may be requested ahead
+    recv_limit_bytes: int = 8_388_608
     request_timeout_us: int = 500_000  # without progress, until the proxy is asked; also for a missed NOTIFY
 
     # Publishing
@@ -61,20 +57,17 @@ class SprinklerParameters:
     flush_intervals: int = 4  # for which it may stay open while the previous one is not acknowledged
     batch_limit_bytes: int = 65_536  # event bytes in one batch
     window_bytes: int = 1_048_576  # unacknowledged event bytes of a driver
-    window_batches: int = (
-        1_024  # batches, likewise; the proxy remembers the same number of each driver's requests
-    )
+    # batches, likewise; the proxy remembers the same number of each driver's requests
+    window_batches: int = 1_024
     retry_us: int = 500_000  # after a temporary refusal (history full)
-    publishers_limit: int = (
-        4_096  # whose requests a proxy remembers; beyond it the longest silent one is forgotten
-    )
+    # whose requests a proxy remembers; beyond it the longest silent one is forgotten
+    publishers_limit: int = 4_096
 
     # Memory
     frame_limit_bytes: int = 1_048_576  # a longer frame is refused
     burst_limit_bytes: int = 262_144  # sent on one connection before it must report that it can take more
-    control_limit_bytes: int = (
-        1_048_576  # small messages that wait for a peer; beyond it the peer is disconnected
-    )
+    # small messages that wait for a peer; beyond it the peer is disconnected
+    control_limit_bytes: int = 1_048_576
     history_limit_bytes: int = 2_147_483_648  # memory for stored events, payload and overhead
 
     # Durability (the paper's future work, 7)

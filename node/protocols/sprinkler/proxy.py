@@ -91,9 +91,8 @@ class Proxy(Participant):
         self._unread: list[SprinklerChannel] = []  # until the disk has caught up
         self.chain = Replication(self, ReplicaChain(0, 0))
         self.head: Head | None = None
-        self._put_off: dict[
-            tuple[SprinklerChannel, int], Publish
-        ] = {}  # by stream, the first temporarily refused publication
+        # by stream, the first temporarily refused publication
+        self._put_off: dict[tuple[SprinklerChannel, int], Publish] = {}
         self.tail = Tail(self, spec)
         self._position = ChainPosition(self, spec, sources or RULES[self.parameters.subscription_rule])
         self._paths = RegionPaths(self)
@@ -116,7 +115,6 @@ class Proxy(Participant):
             (Role.CLIENT, Publish): self._publish,
             (Role.DRIVER, Advertisement): self._note_advertisement,
             (Role.DRIVER, Publish): self._publish,
-            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # only a heartbeat
             (Role.CONFIGURATION, Configuration): self._configured,
             **self.tail.dissemination.takes,
         }
@@ -146,9 +144,7 @@ class Proxy(Participant):
     def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Apply the chain of a region, sent by its service."""
         region = self.chains.served_by(channel.name)
-        if region is None:
-            return
-        if self.chains.learn(region, message):
+        if self.learned(channel, message):
             if region == self.region:
                 self._position.take()
             self._connect()
@@ -239,7 +235,7 @@ class Proxy(Participant):
         if self.head is None or region is None or region == self.region or not message.counters:
             return
         self.head.heard(region, message.counters)
-        self.head.receive_advertisement(channel, message)
+        self.head.sources.advertised(channel.name, message.counters, self.now_us)
 
     def _receive_paths(self, channel: SprinklerChannel, message: Paths) -> None:
         """Handle paths from a peer's tail, or from the predecessor: those by which the own head gets the
@@ -310,7 +306,7 @@ class Proxy(Participant):
         if channel.role is Role.CONFIGURATION and channel is self.service_channel():
             self._report_to_service(channel)
         self.chain.opened(channel)
-        self.tail.opened(channel)
+        self.tail.dissemination.opened(channel)
         if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
             self._paths.tell(channel)
 

@@ -10,7 +10,7 @@ long as there are any.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from node.protocols.sprinkler.chain.crossing import EpochTransition, with_rest
@@ -53,37 +53,22 @@ class Switch:
     why: str  # a value of `expects.SwitchReason`, or silence (the channel fell silent) or lost (it broke)
 
 
+@dataclass(slots=True, eq=False)
 class StreamSource:
     """One stream's state. `returns`: the own stream, recovered from others, for which paths do not apply."""
 
-    __slots__ = (
-        "crossing",
-        "left",
-        "noted",
-        "offers",
-        "overdue",
-        "resumed_us",
-        "returns",
-        "settled",
-        "source",
-        "told_us",
-        "without_room",
-    )
-
-    def __init__(self, *, returns: bool) -> None:
-        self.returns = returns
-        self.source: str | None = None
-        self.offers: dict[str, Offer] = {}  # of each connected proxy
-        self.told_us: dict[str, int] = {}  # when each advertised last
-        self.noted: dict[
-            str, tuple[int, int]
-        ] = {}  # the counter to become `earlier`, and when it was received
-        self.crossing: EpochTransition | None = None  # while the stream's next epoch waits
-        self.overdue: set[str] = set()  # left for not keeping up, with the same path since
-        self.left: str | None = None  # the last source, for the log
-        self.resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
-        self.settled: Expects | None = None  # for which the rule changed nothing when it was last applied
-        self.without_room: Batch | None = None  # the batch for which there was no room
+    returns: bool
+    source: str | None = None
+    offers: dict[str, Offer] = field(default_factory=dict)  # of each connected proxy
+    told_us: dict[str, int] = field(default_factory=dict)  # when each advertised last
+    # the counter to become `earlier`, and when it was received
+    noted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    crossing: EpochTransition | None = None  # while the stream's next epoch waits
+    overdue: set[str] = field(default_factory=set)  # left for not keeping up, with the same path since
+    left: str | None = None  # the last source, for the log
+    resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
+    settled: Expects | None = None  # for which the rule changed nothing when it was last applied
+    without_room: Batch | None = None  # the batch for which there was no room
 
 
 class StreamSources:

@@ -9,6 +9,7 @@ sender's cnt, as the paper's EVENTS does.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from node.protocols.sprinkler.messages import Answered, Request
@@ -34,15 +35,13 @@ class EventStore(Protocol):
         """
 
 
+@dataclass(slots=True, eq=False)
 class OpenRequest:
     """A REQUEST that is not completely answered. at: the last event that was sent."""
 
-    __slots__ = ("at", "given_bytes", "request")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.at = max(0, request.next - 1)
-        self.given_bytes = 0
+    request: Request
+    at: int
+    given_bytes: int = 0
 
 
 class Answers:
@@ -62,11 +61,11 @@ class Answers:
         """
         waiting = self._open.get(channel)
         if waiting is None:
-            opened = OpenRequest(request)
+            opened = OpenRequest(request, max(0, request.next - 1))
             if not channel.open_for_bulk or not self._serve_one(channel, opened):
                 self._open[channel] = deque([opened])
         elif len(waiting) < OPEN_REQUESTS:
-            waiting.append(OpenRequest(request))
+            waiting.append(OpenRequest(request, max(0, request.next - 1)))
         else:
             self._drop(channel, "requests more than it reads")
 

@@ -74,15 +74,13 @@ class Replication:
         self._node = node
         self._predecessor: SprinklerChannel | None = None
         self.successor: SprinklerChannel | None = None  # it has sent FOLLOW in this configuration
-        self._waiting: dict[
-            str, tuple[SprinklerChannel, Follow]
-        ] = {}  # FOLLOW of configurations not yet known here
+        # FOLLOW of configurations not yet known here
+        self._waiting: dict[str, tuple[SprinklerChannel, Follow]] = {}
         self._below: dict[int, int] = {}  # by stream, the counters of the successors
         self._reported: dict[int, int] = {}  # by stream, the last counter sent to the predecessor
         self._token_held = False  # and everything before it is stored
-        self._awaited: dict[int, int] | None = (
-            None  # by stream, the counters at the token, until they are stored
-        )
+        # by stream, the counters at the token, until they are stored
+        self._awaited: dict[int, int] | None = None
         self._token_passed = False
         self._whole_sent = False  # the successor was notified that the region's stream is complete
         self._cursors = Subscribers(node.history, node.send, node.stored)

@@ -30,7 +30,6 @@ from node.core.specification import NodeSpec
 from node.protocols.sprinkler.chain.configurations import ReplicaChain, chain_of, configuration_of
 from node.protocols.sprinkler.chain.participant import Participant
 from node.protocols.sprinkler.messages import (
-    Advertisement,
     Configuration,
     Joined,
     Refusal,
@@ -65,9 +64,8 @@ class ConfigurationService(Participant):
         self.region = spec.region
         self.replicas: Sequence[str] = self.chains.replicas(spec.region)
         self.chain = ReplicaChain(0, 0)
-        self._used = NUMBERS_A_LIFE * min(
-            spec.start, LIVES_MAX
-        )  # numbers up to here belong to earlier starts
+        # numbers up to here belong to earlier starts
+        self._used = NUMBERS_A_LIFE * min(spec.start, LIVES_MAX)
         self._waits_for_all = True  # before the first configuration
         self._anew_us: int | None = None  # end of the wait for others before the chain is re-formed
         self._keeps = spec.storage is not None
@@ -78,13 +76,11 @@ class ConfigurationService(Participant):
         self._remember: dict[str, Configuration] = {}  # the last configuration that each replica has received
         self._statuses: dict[str, Status] = {}  # the last status of each connected replica
         self._losses = 0  # of replicas that belonged to the chain
-        self._lost: dict[
-            str, tuple[int, int]
-        ] = {}  # replicas that are away: the number of the loss, and the end of the wait
+        # replicas that are away: the number of the loss, and the end of the wait
+        self._lost: dict[str, tuple[int, int]] = {}
         self._heard: dict[str, int] = {}  # number of losses when each replica was last heard
         self._given_up: set[str] = set()  # by the operator
         self.takes = {
-            **{(role, Advertisement): self._heartbeat for role in Role},
             (Role.PROXY, Joined): self._joined,
             (Role.PROXY, Configuration): self._remembered,
             (Role.PROXY, Status): self._receive_status,
@@ -166,9 +162,6 @@ class ConfigurationService(Participant):
         if channel.name in self.replicas:
             self._heard[channel.name] = self._losses
         super().take(channel, message)
-
-    def _heartbeat(self, channel: SprinklerChannel, message: Advertisement) -> None:
-        """Ignore a heartbeat: the sender's counters are irrelevant here."""
 
     def _joined(self, channel: SprinklerChannel, message: Joined) -> None:
         """Make the joiner, which holds the tail's token, the new tail. Tokens of earlier configurations are

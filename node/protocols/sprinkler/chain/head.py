@@ -20,7 +20,6 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from node.protocols.sprinkler.chain.crossing import Restoration
 from node.protocols.sprinkler.messages import (
-    Advertisement,
     Counter,
     EventKind,
     Events,
@@ -82,9 +81,8 @@ class Head:
         self._restoration: Restoration | None = None
         self.is_restoring = False  # publications have to wait
         self._next_epoch = 0  # minimum epoch after the present recovery; 0: no state was lost
-        self._surpassed: dict[
-            int, tuple[int, int]
-        ] = {}  # by stream: since when another process has more, and its counter
+        # by stream: since when another process has more, and its counter
+        self._surpassed: dict[int, tuple[int, int]] = {}
         self._held: list[tuple[SprinklerChannel, Publish]] = []  # PUBLISH received during the recovery
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
@@ -199,12 +197,6 @@ class Head:
         fields = {"stream": batch.stream, "epoch": batch.argument, "cnt": cnt, "from": channel.name}
         self._node.log("epoch_taken", "error" if cnt else "info", **fields)
 
-    def receive_advertisement(self, channel: SprinklerChannel, message: Advertisement) -> None:
-        """Handle an ADVERTISEMENT (rcvAdvertisement). An unknown stream belongs to another run and is
-        ignored.
-        """
-        self.sources.advertised(channel.name, message.counters, self._node.now_us)
-
     def paths(self) -> dict[int, Path]:
         """Return the path by which this region gets each stream: its own directly, once recovered."""
         own = {} if self.is_restoring else dict.fromkeys(self._own, (self._region,))
@@ -253,26 +245,14 @@ class Head:
     def _number(self, channel: SprinklerChannel, message: Publish) -> None:
         assert self._restoration is None, "numbered before the recovery ended"
         first_seq = self._node.history.streams[message.stream].cnt + 1
-        publication = Publication(
-            message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
-        )
-        count = message.count
+        count, publisher = message.count, (channel.incarnation, channel.name)
+        publication = Publication(message.stream, first_seq, count, message.first_request, *publisher)
         self._node.emit(m.Record(RecordKind.PUBLISHED, message.stream, first_seq, count, count))
         self._node.publication_taken(publication)
         self._await(publication, channel)
-        self._node.store(
-            Events(
-                message.kind,
-                message.predicate,
-                message.stream,
-                first_seq,
-                message.count,
-                message.event_bytes,
-                message.argument,
-                self._node.stream_clocks[message.stream].stamp_us(self._node.now_us),
-                message.payload,
-            )
-        )
+        stamp_us = self._node.stream_clocks[message.stream].stamp_us(self._node.now_us)
+        head = (message.kind, message.predicate, message.stream, first_seq, count, message.event_bytes)
+        self._node.store(Events(*head, message.argument, stamp_us, message.payload))
 
     # --- Recovery
 

@@ -26,6 +26,7 @@ from node.protocols.sprinkler.messages import (
     CODEC,
     FINAL_REFUSALS,
     Advertisement,
+    Configuration,
     Counter,
     Hello,
     Publish,
@@ -79,6 +80,11 @@ class Participant(PeeringMachine[SprinklerChannel]):
     def begin_session(self, stream: int) -> None:
         """Begin a session of the record of deliveries for this process."""
         self.emit(m.Record(RecordKind.SESSION, stream, self._earlier_starts, 0, 0))
+
+    def learned(self, channel: SprinklerChannel, message: Configuration) -> str | None:
+        """Store a CONFIGURATION; return its region, None if it is not newer or not of a service."""
+        region = self.chains.served_by(channel.name)
+        return region if region is not None and self.chains.learn(region, message) else None
 
     def publish_unsent(self, channel: SprinklerChannel, publisher: StreamPublisher) -> None:
         """Send closed batches, as far as the channel has room."""
@@ -145,7 +151,7 @@ class Participant(PeeringMachine[SprinklerChannel]):
             fields = {"peer": channel.name, "code": message.code, "reason": message.reason}
             self.log("refused_by_peer", "warning", **fields)
             self.refused(channel, message)
-        else:
+        elif type(message) is not Advertisement:  # from others it is only a heartbeat
             self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {wire_name(type(message))}")
             self.drop(channel, "unexpected message", abort=False)
 

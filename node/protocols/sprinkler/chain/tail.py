@@ -89,10 +89,6 @@ class Tail:
         """End the subscription of a peer or client."""
         self._subscribers.unsubscribe(channel, message.stream)
 
-    def opened(self, channel: SprinklerChannel) -> None:
-        """Handle a new connection; a client may be notified of the latest events."""
-        self.dissemination.opened(channel)
-
     def lost(self, channel: SprinklerChannel) -> None:
         """Drop the subscriptions and requests of a lost connection."""
         self._subscribers.forget(channel)

@@ -12,7 +12,6 @@ from node.core.deliveries import RecordKind
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.chain.participant import RETRY, Participant
 from node.protocols.sprinkler.messages import (
-    Advertisement,
     Configuration,
     Counter,
     Published,
@@ -50,8 +49,6 @@ class Driver(Participant):
         self._tick_us = 0  # when the next tick is due
         self.takes = {
             (Role.PROXY, Published): self._published,
-            (Role.PROXY, Advertisement): lambda channel, message: None,  # only a heartbeat
-            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
             (Role.CONFIGURATION, Configuration): self._configured,
         }
 
@@ -141,8 +138,7 @@ class Driver(Participant):
             load.tick(due, self.now_us)
 
     def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
-        region = self.chains.served_by(channel.name)
-        if region is not None and self.chains.learn(region, message):
+        if region := self.learned(channel, message):
             self.keep_connected(self.chains.targets_for(self.name))
             self._rewind(region)
 

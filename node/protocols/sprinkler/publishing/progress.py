@@ -8,6 +8,7 @@ Interpretation (checklist): cnt starts at 0 and next at 1, not -1 and 0, because
 
 from bisect import bisect_left
 from collections import deque
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from node.protocols.sprinkler.publishing.channel import SprinklerChannel
@@ -16,47 +17,31 @@ from node.protocols.sprinkler.storage.batches import Batch, last_seq
 FIRST_SEQ = attrgetter("first_seq")
 
 
+@dataclass(slots=True, eq=False)
 class PendingRequest:
     """A pending REQUEST. `channel` is None while it must be sent to the proxy (again)."""
 
-    __slots__ = ("asked_us", "channel", "last", "next")
-
-    def __init__(self, next_seq: int, last: int, channel: SprinklerChannel | None, asked_us: int) -> None:
-        self.next = next_seq
-        self.last = last
-        self.channel = channel
-        self.asked_us = asked_us
+    next: int
+    last: int
+    channel: SprinklerChannel | None
+    asked_us: int
 
 
+@dataclass(slots=True, eq=False)
 class StreamProgress:
     """A client's progress on one stream. `cnt` and `next` are those of Fig. 3."""
 
-    __slots__ = (
-        "asked",
-        "cnt",
-        "discarded",
-        "early",
-        "early_bytes",
-        "event_bytes",
-        "heard",
-        "next",
-        "notifier",
-        "stream",
-        "window",
-    )
-
-    def __init__(self, stream: int, window: int) -> None:
-        self.stream = stream
-        self.cnt = 0
-        self.next = 1
-        self.asked: deque[PendingRequest] = deque()  # in the order of the stream
-        self.early: list[Batch] = []  # likewise
-        self.early_bytes = 0
-        self.heard = 0  # the greatest counter in a NOTIFY
-        self.notifier: SprinklerChannel | None = None  # its sender
-        self.window = window  # events that may be requested beyond cnt
-        self.event_bytes = -1  # for which the window was computed; none yet
-        self.discarded = 0  # peers have discarded the events before this one
+    stream: int
+    window: int  # events that may be requested beyond cnt
+    cnt: int = 0
+    next: int = 1
+    asked: deque[PendingRequest] = field(default_factory=deque)  # in the order of the stream
+    early: list[Batch] = field(default_factory=list)  # likewise
+    early_bytes: int = 0
+    heard: int = 0  # the greatest counter in a NOTIFY
+    notifier: SprinklerChannel | None = None  # its sender
+    event_bytes: int = -1  # for which the window was computed; none yet
+    discarded: int = 0  # peers have discarded the events before this one
 
     def holes(self, first: int, last: int) -> list[tuple[int, int]]:
         """Return the parts of first to last that are neither delivered nor waiting."""

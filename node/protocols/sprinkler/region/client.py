@@ -80,8 +80,6 @@ class Client(Participant):
             **self.dissemination.takes,
             (Role.PROXY, Published): self._published,
             (Role.PROXY, Advertisement): self._proxy_advertised,
-            (Role.CLIENT, Advertisement): lambda channel, message: None,  # only a heartbeat
-            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
             (Role.CONFIGURATION, Configuration): self._configured,
         }
 
@@ -268,9 +266,9 @@ class Client(Participant):
 
     def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Apply a change of a region's chain: another tail may serve, another head may take publications."""
-        region = self.chains.served_by(channel.name)
-        head = self.chains.head(region or "")
-        if region is None or not self.chains.learn(region, message):
+        heads = {region: self.chains.head(region) for region in self.chains.regions}
+        region = self.learned(channel, message)
+        if region is None:
             return
         tail, self._tail = self._tail, self.chains.tail(self._region)
         if tail != self._tail and tail in self.channels:
@@ -278,7 +276,7 @@ class Client(Participant):
         self._connect()
         if tail != self._tail and self._tail in self.channels:
             self._tail_opened(self.channels[self._tail])
-        if head != self.chains.head(region):
+        if heads[region] != self.chains.head(region):
             self._rewind(self.chains.head(region))
 
     def _tail_opened(self, channel: SprinklerChannel) -> None:

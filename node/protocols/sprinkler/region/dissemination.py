@@ -51,16 +51,15 @@ from node.protocols.sprinkler.chain.answers import Answers, EventStore
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
 from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
-from node.protocols.sprinkler.region.fanout import Fanout, KeptFanout, ShuffledFanout
+from node.protocols.sprinkler.region.fanout import KeptFanout, ShuffledFanout
 from node.protocols.sprinkler.region.neighbourhood import MembershipView, Neighbourhood
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
 SETTLED_PERIODS = 30  # a client with a full view gossips in one of this number
 QUIET_SHUFFLES = 3  # after the last NOTIFY, before neighbours other than the F are notified
-PROXY_GOSSIP_SHARE = (
-    0.1  # share of a client's periods in which it also gossips with the proxy ("occasionally")
-)
+# share of a client's periods in which it also gossips with the proxy ("occasionally")
+PROXY_GOSSIP_SHARE = 0.1
 UNREACHED_PERIODS = 3  # a neighbour that is not connected at this number of ticks leaves the view
 KEPT_SHUFFLES = 6  # of a kept fanout: until a neighbour outside it is notified, and between two of them
 VIEW_ROWS = 256  # rows of a VIEW that are processed
@@ -96,9 +95,8 @@ class Dissemination:
         self._fanout = self._make_fanout()
         self._keeps = parameters.keep_fanout
         self._renotify_us = self._shuffle_us * (KEPT_SHUFFLES if self._keeps else 1)
-        self._tick_us: int | None = (
-            None  # when the shuffle timer fires; None: all neighbours have the latest counters
-        )
+        # when the shuffle timer fires; None: all neighbours have the latest counters
+        self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
         self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
@@ -328,7 +326,7 @@ class Dissemination:
         """Return the process at this position of the neighbourhood."""
         return self._neighbourhood.members[member]
 
-    def _make_fanout(self) -> Fanout:
+    def _make_fanout(self) -> ShuffledFanout:
         parameters, rng = self._node.parameters, self._node.rng
         if parameters.keep_fanout:
             return KeptFanout(parameters.fanout, rng, self._neighbours, is_root=self._is_proxy)

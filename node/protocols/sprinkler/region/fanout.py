@@ -13,7 +13,6 @@ there.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from node.core.machine import Randomness
 from node.protocols.sprinkler.publishing.channel import SprinklerChannel
@@ -25,35 +24,11 @@ Neighbours = Callable[[], Sequence[SprinklerChannel]]
 """Returns the connected neighbours."""
 
 
-class Fanout(Protocol):
-    """The neighbours that are notified at once: `targets`, at most F."""
-
-    targets: list[SprinklerChannel]
-
-    def start(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """Draw the first targets; return them."""
-
-    def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """Replace targets whose time is over; return the new ones."""
-
-    def fill(self) -> Sequence[SprinklerChannel]:
-        """Draw the missing targets; return them."""
-
-    def stop(self) -> None:
-        """Remove all targets."""
-
-    def offer(self, channel: SprinklerChannel) -> None:
-        """Note that a target is sent a NOTIFY, or is left out because it has reported the same progress."""
-
-    def asked(self, channel: SprinklerChannel) -> None:
-        """Note that a neighbour sent a REQUEST."""
-
-    def lost(self, channel: SprinklerChannel) -> bool:
-        """Remove a lost neighbour. Return whether it was a target."""
-
-
 class ShuffledFanout:
-    """F random neighbours, replaced at the first notification after each shuffle time."""
+    """F random neighbours, replaced at the first notification after each shuffle time.
+
+    targets: those that are notified at once, at most F.
+    """
 
     def __init__(self, fanout: int, shuffle_us: int, rng: Randomness, neighbours: Neighbours) -> None:
         self.targets: list[SprinklerChannel] = []
@@ -64,14 +39,14 @@ class ShuffledFanout:
         self._redraw_us = 0  # when the shuffle time ends
 
     def start(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """See `Fanout`. Nodes shuffle at random offsets."""
+        """Draw the first targets; return them. Nodes shuffle at random offsets."""
         self.targets = []
         drawn = self.fill()
         self._redraw_us = now_us + int(self._random() * self._shuffle_us)
         return drawn
 
     def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """See `Fanout`."""
+        """Replace targets whose time is over; return the new ones."""
         if now_us < self._redraw_us:
             return ()
         self._redraw_us = now_us + self._shuffle_us
@@ -79,77 +54,73 @@ class ShuffledFanout:
         return self.fill()
 
     def fill(self) -> Sequence[SprinklerChannel]:
-        """See `Fanout`. Neighbours may appear or disappear within a shuffle time."""
+        """Draw the missing targets; return them. Neighbours may come and go within a shuffle time."""
         missing = self._fanout - len(self.targets)
         if missing <= 0:
             return ()
         free = [channel for channel in self._neighbours() if channel not in self.targets]
-        drawn = draw(free, missing, self._random)
+        drawn = self._drawn(free, missing)
         self.targets += drawn
         return drawn
 
+    def _drawn(self, free: list[SprinklerChannel], missing: int) -> list[SprinklerChannel]:
+        return draw(free, missing, self._random)
+
     def stop(self) -> None:
-        """See `Fanout`."""
+        """Remove all targets."""
         self.targets = []
 
     def offer(self, channel: SprinklerChannel) -> None:
-        """See `Fanout`. Has no effect here."""
+        """Note that a target is sent a NOTIFY, or is left out because it has reported the same progress."""
 
     def asked(self, channel: SprinklerChannel) -> None:
-        """See `Fanout`. Has no effect here."""
+        """Note that a neighbour sent a REQUEST."""
 
     def lost(self, channel: SprinklerChannel) -> bool:
-        """See `Fanout`."""
-        return _removed(channel, self.targets)
+        """Remove a lost neighbour. Return whether it was a target."""
+        if channel not in self.targets:
+            return False
+        self.targets.remove(channel)
+        return True
 
 
-class KeptFanout:
+class KeptFanout(ShuffledFanout):
     """Keeps targets that send requests, and tries each other neighbour once. is_root: always fill up to F."""
 
     def __init__(self, fanout: int, rng: Randomness, neighbours: Neighbours, *, is_root: bool) -> None:
-        self.targets: list[SprinklerChannel] = []
-        self._fanout = fanout
-        self._random = rng.random
-        self._neighbours = neighbours
+        super().__init__(fanout, 0, rng, neighbours)
         self._is_root = is_root
-        self._ignored: dict[
-            SprinklerChannel, int
-        ] = {}  # offers since the last REQUEST, of neighbours that were tried
+        # offers since the last REQUEST, of neighbours that were tried
+        self._ignored: dict[SprinklerChannel, int] = {}
 
     def start(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """See `Fanout`."""
+        """Draw the first targets; return them."""
         return self.fill()
 
     def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """See `Fanout`."""
+        """Replace targets that ignored several notifications; return the new ones."""
         self.targets = [each for each in self.targets if self._ignored[each] < IGNORED_NOTIFYS]
         return self.fill()
 
-    def fill(self) -> Sequence[SprinklerChannel]:
-        """See `Fanout`."""
-        missing = self._fanout - len(self.targets)
-        if missing <= 0:
-            return ()
-        free = [channel for channel in self._neighbours() if channel not in self.targets]
+    def _drawn(self, free: list[SprinklerChannel], missing: int) -> list[SprinklerChannel]:
         drawn = draw([each for each in free if each not in self._ignored], missing, self._random)
         if self._is_root and len(drawn) < missing:
             again = [each for each in free if each in self._ignored]
             drawn += draw(again, missing - len(drawn), self._random)
         self._ignored.update(dict.fromkeys(drawn, TRIED))
-        self.targets += drawn
         return drawn
 
     def stop(self) -> None:
-        """See `Fanout`."""
-        self.targets = []
+        """Remove all targets."""
+        super().stop()
         self._ignored.clear()
 
     def offer(self, channel: SprinklerChannel) -> None:
-        """See `Fanout`."""
+        """Count the notifications that brought this neighbour nothing new."""
         self._ignored[channel] += 1
 
     def asked(self, channel: SprinklerChannel) -> None:
-        """See `Fanout`. If F others send requests already, this neighbour is left to another node."""
+        """Keep the neighbour. If F others send requests already, it is left to another node."""
         self._ignored[channel] = 0
         if channel in self.targets:
             return
@@ -161,9 +132,9 @@ class KeptFanout:
         self.targets.append(channel)
 
     def lost(self, channel: SprinklerChannel) -> bool:
-        """See `Fanout`."""
+        """Remove a lost neighbour. Return whether it was a target."""
         self._ignored.pop(channel, None)
-        return _removed(channel, self.targets)
+        return super().lost(channel)
 
 
 def draw(channels: list[SprinklerChannel], count: int, random: Callable[[], float]) -> list[SprinklerChannel]:
@@ -173,11 +144,3 @@ def draw(channels: list[SprinklerChannel], count: int, random: Callable[[], floa
         other = at + int(random() * (len(channels) - at))
         channels[at], channels[other] = channels[other], channels[at]
     return channels[:count]
-
-
-def _removed(channel: SprinklerChannel, targets: list[SprinklerChannel]) -> bool:
-    """Remove a channel; return whether it was present."""
-    if channel not in targets:
-        return False
-    targets.remove(channel)
-    return True

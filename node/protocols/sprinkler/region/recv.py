@@ -10,7 +10,7 @@ and are discarded anyway.
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from node.protocols.sprinkler.storage.batches import Batch
 
@@ -19,16 +19,14 @@ COMPACTED_FROM = 512  # discarded batches at the head of a list before the list 
 BATCH_OVERHEAD_BYTES = 128  # memory of a batch besides its payload, so that tombstones are bounded, too
 
 
+@dataclass(slots=True, eq=False)
 class RetainedEvents:
     """The retained batches of one stream: consecutive, up to `cnt`. Those before `start` are discarded."""
 
-    __slots__ = ("batches", "cnt", "last_seqs", "start")
-
-    def __init__(self) -> None:
-        self.cnt = 0
-        self.batches: list[Batch | None] = []
-        self.last_seqs: list[int] = []
-        self.start = 0
+    cnt: int = 0
+    batches: list[Batch | None] = field(default_factory=list)
+    last_seqs: list[int] = field(default_factory=list)
+    start: int = 0
 
     def discard_oldest(self) -> Batch:
         """Remove and return the oldest batch."""
@@ -53,9 +51,8 @@ class Recv:
         self._keeps = True
         self._kept = {stream: RetainedEvents() for stream in streams}
         self._limit_bytes = limit_bytes
-        self._order: deque[RetainedEvents] = (
-            deque()
-        )  # the stream of each retained batch, in order of delivery
+        # the stream of each retained batch, in order of delivery
+        self._order: deque[RetainedEvents] = deque()
 
     def add(self, batch: Batch, cnt: int) -> None:
         """Retain a delivered batch that ends at `cnt`; older ones make room for it."""

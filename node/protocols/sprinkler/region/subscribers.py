@@ -29,9 +29,8 @@ class Subscribers:
         self._upto = upto
         self._cursors: dict[SprinklerChannel, dict[int, int]] = {}  # channel -> stream -> cnt
         self._behind: dict[SprinklerChannel, dict[int, None]] = {}  # streams whose events it may lack
-        self._takers: dict[
-            int, list[SprinklerChannel]
-        ] = {}  # channels of a stream, in the order of `_cursors`; filled when needed
+        # channels of a stream, in the order of `_cursors`; filled when needed
+        self._takers: dict[int, list[SprinklerChannel]] = {}
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
 
     def subscribe(self, channel: SprinklerChannel, stream: int, cnt: int) -> None:

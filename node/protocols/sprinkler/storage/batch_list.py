@@ -7,31 +7,30 @@ key). Removed entries at the head are deleted from the lists only periodically, 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from node.protocols.sprinkler.storage.batches import Batch
 
 TIDIED_FROM = 16  # empty entries at the head of the lists
 BATCH_BYTES = 280  # memory of a batch besides its payload: its objects, and list entries
-PLACE_BYTES = (
-    64  # part of BATCH_BYTES for the list entries, which remain for a while after the batch was removed
-)
+# part of BATCH_BYTES for the list entries, which remain for a while after the batch was removed
+PLACE_BYTES = 64
 CHECKED = 64  # number of newest batches that an invariant check covers
 TIME = attrgetter("time_us")
 
 
+@dataclass(slots=True, eq=False)
 class BatchList:
     """Batches with rising sequence numbers. Positions change with `replace` and `drop_first`."""
 
-    __slots__ = ("batches", "bytes", "dead", "events", "last_seqs", "start")
-
-    def __init__(self) -> None:
-        self.batches: list[Batch | None] = []  # None before `start`
-        self.last_seqs: list[int] = []
-        self.dead: list[int] = []  # number of events of each batch that are collected but still stored
-        self.start = 0
-        self.bytes = 0  # of payload
-        self.events = 0
+    batches: list[Batch | None] = field(default_factory=list)  # None before `start`
+    last_seqs: list[int] = field(default_factory=list)
+    # number of events of each batch that are collected but still stored
+    dead: list[int] = field(default_factory=list)
+    start: int = 0
+    bytes: int = 0  # of payload
+    events: int = 0
 
     def __len__(self) -> int:
         return len(self.batches) - self.start

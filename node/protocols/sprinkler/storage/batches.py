@@ -87,9 +87,8 @@ def covered(batch: Batch) -> int:
     """Return the number of sequence numbers that the batch covers."""
     if isinstance(batch, SparseEvents):
         return sum(reaches(batch))
-    return (
-        batch.count or first_seq_of_epoch(batch.argument) - batch.first_seq
-    )  # the beginning of an epoch has count 0
+    # the beginning of an epoch has count 0
+    return batch.count or first_seq_of_epoch(batch.argument) - batch.first_seq
 
 
 def last_seq(batch: Batch) -> int:

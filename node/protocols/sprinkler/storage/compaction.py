@@ -10,6 +10,7 @@ segment per step, in turn; none if nothing was collected since the last check.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
@@ -28,19 +29,18 @@ def record_bytes(message: Any) -> int:
     return CODEC.size_bytes(message) + PREFIX_BYTES
 
 
+@dataclass(slots=True, eq=False)
 class SegmentSummary:
     """Summary of one segment of the log, without its content."""
 
-    __slots__ = ("bytes", "collected", "follows", "number", "publications", "records", "spans")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.bytes = 0
-        self.records = 0
-        self.spans: dict[int, Span] = {}  # by stream: its events
-        self.publications: dict[int, Span] = {}  # by stream: first numbers of its publications
-        self.follows: dict[int, int] = {}  # by stream: its lowest truncation
-        self.collected = -1  # number of events collected from Hist at the last check
+    number: int
+    bytes: int = 0
+    records: int = 0
+    spans: dict[int, Span] = field(default_factory=dict)  # by stream: its events
+    # by stream: first numbers of its publications
+    publications: dict[int, Span] = field(default_factory=dict)
+    follows: dict[int, int] = field(default_factory=dict)  # by stream: its lowest truncation
+    collected: int = -1  # number of events collected from Hist at the last check
 
     def add(self, message: Any) -> None:
         """Add a message of the segment to the summary."""

@@ -17,7 +17,7 @@ and overhead; callers check `has_room` before they append.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from node.core.epochs import epoch_of, first_seq_of_epoch
@@ -49,39 +49,23 @@ ENDS_MAX = 8  # former epochs whose ends are remembered
 HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
 
 
+@dataclass(slots=True, eq=False)
 class StreamHistory:
     """One stream's events up to `cnt`; all replicas have those up to `committed`."""
 
-    __slots__ = (
-        "_applied",
-        "_fresh",
-        "_keys",
-        "_keys_since",
-        "_last_collecting",
-        "_list",
-        "cnt",
-        "collected",
-        "committed",
-        "counted_bytes",
-        "ends",
-        "key_bytes",
-        "stream",
-    )
-
-    def __init__(self, stream: int = 0) -> None:
-        self.stream = stream
-        self.cnt = 0
-        self.committed = 0
-        self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
-        self.counted_bytes = 0  # part of `used_bytes` that `History` has counted
-        self.collected = 0  # everything up to here is collected by a predicate on age
-        self.key_bytes: int | None = None  # of the stream's SAME_KEY events
-        self._keys_since = 0  # the first of these
-        self._keys: KeyCollection | None = None  # created when the first of these is committed
-        self._list = BatchList()
-        self._applied = 0  # predicates are applied up to here
-        self._fresh = 0  # committed since the last `collect_some`
-        self._last_collecting = 0  # end of the last batch of garbage collection events, or later
+    stream: int
+    cnt: int = 0
+    committed: int = 0
+    ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
+    counted_bytes: int = 0  # part of `used_bytes` that `EventHistory` has counted
+    collected: int = 0  # everything up to here is collected by a predicate on age
+    key_bytes: int | None = None  # of the stream's SAME_KEY events
+    _keys_since: int = 0  # the first of these
+    _keys: "KeyCollection | None" = None  # created when the first of these is committed
+    _list: BatchList = field(default_factory=BatchList)
+    _applied: int = 0  # predicates are applied up to here
+    _fresh: int = 0  # committed since the last `collect_some`
+    _last_collecting: int = 0  # end of the last batch of garbage collection events, or later
 
     @property
     def bytes(self) -> int:

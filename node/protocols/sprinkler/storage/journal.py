@@ -54,6 +54,7 @@ class Volatile:
 
     configuration: Configuration | None = None  # the last one that this replica belonged to
     whole: Whole | None = None  # the last configuration in which the region's stream was complete
+    has_failed: bool = False  # the disk accepts nothing for now
 
     def __init__(self, history: EventHistory) -> None:
         self._history = history
@@ -62,11 +63,6 @@ class Volatile:
     def has_room(self) -> bool:
         """Whether more events may be accepted: the disk works and is not far behind."""
         return True
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the disk accepts nothing for now."""
-        return False
 
     def restore(self, stored: Iterable[m.StoredSegment]) -> None:
         """Restore Hist and the publications that an earlier process left."""
@@ -130,20 +126,13 @@ class Journal(Volatile):
         self._synced = dict.fromkeys(history.streams, 0)
         self._committed = dict.fromkeys(history.streams, 0)  # as written
         self._is_unmarked = False  # more is committed than the disk records
-        self._failed = False
-        self._holes: dict[
-            int, str
-        ] = {}  # during restore: events missing before later ones that are not yet void
+        # during restore: events missing before later ones that are not yet void
+        self._holes: dict[int, str] = {}
 
     @property
     def has_room(self) -> bool:
         """Whether more events may be accepted: the disk works and is not far behind."""
-        return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the disk accepts nothing for now."""
-        return self._failed
+        return not self.has_failed and self._unsynced_bytes < self._unsynced_limit_bytes
 
     def stored(self, stream: int) -> int:
         """Return the last durable event of the stream."""
@@ -273,7 +262,7 @@ class Journal(Volatile):
         self._appended += 1
         self._unsynced.append((self._appended, size_bytes, counters))
         self._unsynced_bytes += size_bytes
-        if not self._failed:
+        if not self.has_failed:
             self.compaction.step(size_bytes)
 
     def _marks(self, messages: Sequence[Any], *, first: bool) -> list[Any]:
@@ -304,7 +293,7 @@ class Journal(Volatile):
         events.
         """
         assert appended <= self._appended, "the disk reports more than was written"
-        self._failed = False
+        self.has_failed = False
         grown: dict[int, None] = {}
         while self._unsynced and self._unsynced[0][0] <= appended:
             _, size_bytes, counters = self._unsynced.popleft()
@@ -319,4 +308,4 @@ class Journal(Volatile):
 
     def note_failed(self) -> None:
         """Note that the disk accepts nothing until the next `note_synced`."""
-        self._failed = True
+        self.has_failed = True

@@ -10,7 +10,7 @@ is full.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,28 +30,8 @@ SWEPT_FROM = 4096  # entries of a dictionary before those of removed events are 
 NEW = -1  # in a slot whose sequence number is not known yet
 
 
-class KeyIndex(Protocol):
-    """An index of one stream's keys. `keys` and `seqs` are parallel, in the stream's order."""
-
-    floor: int
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of memory that the index uses."""
-
-    def exchange(self, keys: Any, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
-        """Enter these events as the last ones with their keys.
-
-        Returns the events, given or earlier, that are no longer the last ones with their key: the position of
-        the key in `keys`, and the event's sequence number.
-        """
-
-    def last(self, keys: Any) -> Seqs:
-        """Return for each of these keys the last event that has it; 0 if there is none."""
-
-
 class NumberIndex:
-    """Keys of up to 8 bytes, as numbers."""
+    """Keys of up to 8 bytes, as numbers. `keys` and `seqs` are parallel, in the stream's order."""
 
     def __init__(self) -> None:
         self.floor = 0
@@ -67,11 +47,15 @@ class NumberIndex:
 
     @property
     def used_bytes(self) -> int:
-        """See `KeyIndex`."""
+        """Bytes of memory that the index uses."""
         return self._keys.nbytes + self._seqs.nbytes + self._directory.nbytes + self._used.nbytes
 
     def exchange(self, keys: Numbers, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
-        """See `KeyIndex`."""
+        """Enter these events as the last ones with their keys.
+
+        Returns the events, given or earlier, that are no longer the last ones with their key: the position of
+        the key in `keys`, and the event's sequence number.
+        """
         hashes = hash_of(keys)
         slots, found = self._find(keys, hashes)
         if not found.all():
@@ -88,7 +72,7 @@ class NumberIndex:
         return positions, np.concatenate((before[displaced], seqs[repeated]))
 
     def last(self, keys: Numbers) -> Seqs:
-        """See `KeyIndex`."""
+        """Return for each of these keys the last event that has it; 0 if there is none."""
         slots, found = self._find(keys, hash_of(keys))
         return np.where(found, self._seqs[slots], 0)
 
@@ -171,7 +155,7 @@ class NumberIndex:
 
 
 class LongKeyIndex:
-    """Keys of more than 8 bytes."""
+    """Keys of more than 8 bytes, with the same methods."""
 
     def __init__(self) -> None:
         self.floor = 0
@@ -180,12 +164,12 @@ class LongKeyIndex:
 
     @property
     def used_bytes(self) -> int:
-        """See `KeyIndex`. Keys of a stream have one length."""
+        """See `NumberIndex`. Keys of a stream have one length."""
         key_bytes = len(next(iter(self._last), b""))
         return (LONG_KEY_BYTES + key_bytes) * len(self._last)
 
     def exchange(self, keys: Sequence[bytes], seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
-        """See `KeyIndex`."""
+        """See `NumberIndex`."""
         positions, displaced = [], []
         for position, (key, seq) in enumerate(zip(keys, seqs.tolist(), strict=True)):
             before = self._last.get(key, 0)
@@ -199,7 +183,7 @@ class LongKeyIndex:
         return np.array(positions, np.int64), np.array(displaced, np.int64)
 
     def last(self, keys: Any) -> Seqs:
-        """See `KeyIndex`."""
+        """See `NumberIndex`."""
         return np.array([self._last.get(key, 0) for key in keys], np.int64)
 
 
