@@ -19,7 +19,6 @@ import pyarrow as pa
 from analysis.live.audience import RequiredDeliveries
 from analysis.live.board import LiveBoard
 from analysis.live.decoder import EventBatch, LiveDecoder
-from analysis.live.payloads import Payloads
 from analysis.live.timelines import LiveTimelines, TimelineUpdate
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.pages.charting.chart_page import as_json
@@ -53,7 +52,7 @@ class LiveView:
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._decoder = LiveDecoder(
-            Payloads(run.captures),
+            run.captures,
             _watched(plan, self._facts),
             codecs().get(plan.system, Codec([])),
             self._facts.declared,

@@ -22,7 +22,6 @@ from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.walk import walk
 from analysis.live.decoder import LiveDecoder
-from analysis.live.payloads import Payloads
 from analysis.live.query import MASTER, SESSION, LiveQuery, warm_up
 from analysis.session import spark_session
 from analysis.timelines.run_metadata import Host
@@ -73,7 +72,7 @@ class _Reading:
             )
             for number, folder in enumerate(self.folders)
         }
-        self._decoder = LiveDecoder(Payloads(self.captures), hosts, CODEC, default_declaration(), READING)
+        self._decoder = LiveDecoder(self.captures, hosts, CODEC, default_declaration(), READING)
         self.events = 0
         self.query = LiveQuery(spark, self.captures, PORT, work=work, take=self._take, trigger_s=0)
         self.query.catch_up()

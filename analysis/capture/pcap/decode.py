@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.frames import FrameWalk, MessageFrames
+from analysis.capture.pcap.files.format import Integers, column, gather
+from analysis.capture.pcap.frames import CaptureBytes, FrameWalk, MessageFrames
 from analysis.capture.pcap.nested import NUMBER_KINDS, InnermostMessages, open_nested
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import ENDS_COLUMNS, KEY_COLUMN, MESSAGES, ROWS_COLUMNS
@@ -82,7 +82,9 @@ class KnownRange:
 class MessageDecoder:
     """Decodes one stream, given in parts. names: the columns that are equal for all messages (capture, …)."""
 
-    def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
+    def __init__(
+        self, data: CaptureBytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool
+    ) -> None:
         self.counts = DecodingCounts()
         self._synchronised = synchronised
         self._codec = codec
@@ -166,7 +168,7 @@ def _seen_bytes(frames: MessageFrames, pieces: ByteRanges) -> Integers:
 def message_batch(names: Mapping[str, Any], columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
     """Return rows of MESSAGES. names: the columns equal in all rows. Columns in neither are null."""
     arrays = [
-        columns[each.name].cast(each.type, safe=False)
+        _cast(columns[each.name], each.type)
         if each.name in columns
         else pa.repeat(names[each.name], rows)
         if each.name in names
@@ -174,6 +176,10 @@ def message_batch(names: Mapping[str, Any], columns: Mapping[str, pa.Array], row
         for each in MESSAGES
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values if values.type == kind else values.cast(kind, safe=False)
 
 
 def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[str, pa.Array]:
@@ -275,9 +281,10 @@ def _rows(frames: MessageFrames, types: list[MessageLayout], chosen: Integers, n
     kind = MESSAGES.field(name).type
     null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
     places, values = [], []  # owner and fields of rows
-    for layout in types:
-        if layout.row is None or layout.row.column != name:
-            continue
+    having = [layout for layout in types if layout.row is not None and layout.row.column == name]
+    if not having:
+        return pa.nulls(chosen.size, kind)
+    for layout in having:
         wanted = list(layout.row_fields[:1])
         if pa.types.is_struct(kind.value_type):
             by_name = {field.columns[0]: field for field in layout.row_fields if field.columns}

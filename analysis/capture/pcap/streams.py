@@ -7,8 +7,8 @@ Between windows memory holds only the segments that still wait, whatever the siz
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from functools import partial
-from ipaddress import IPv4Address, IPv6Address
+from functools import cache, partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import Emit, MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
-from analysis.capture.pcap.files.format import Bytes, Integers
+from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes, release
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
+from analysis.capture.pcap.frames import CaptureBytes
 from analysis.capture.pcap.reassemble import (
     HORIZON_NS,
     PIECES_MAX,
@@ -102,7 +103,7 @@ class CaptureStreams:
 
     def __init__(
         self,
-        data: Bytes,
+        data: CaptureBytes,
         capture: HostCapture,
         codec: Codec | MarkerSearch,
         emit: Emit,
@@ -143,6 +144,12 @@ class CaptureStreams:
         if self._tls:
             self._tls.settled()
 
+    def stopped(self) -> Iterator[tuple[Direction, str]]:
+        """Yield the present directions that cannot be decoded any further, with the reason."""
+        for direction, flow in self._flows.items():
+            if flow.decoder.counts.stopped:
+                yield direction, flow.decoder.counts.stopped
+
     def end(self) -> None:
         """Emit the rest, after the last packet."""
         for flow in self._flows.values():
@@ -178,8 +185,7 @@ class CaptureStreams:
 
     def _give(self, flow: "_Flow", part: SettledRange | None, *, ended: bool) -> None:
         if part is not None:
-            gaps = _gaps(part, flow.names)
-            if gaps.num_rows:
+            for gaps in _gaps(part, flow.names):
                 self._emit("gaps", gaps)
         if part is not None or ended:
             for batch in flow.decoder.decode(part, ended=ended):
@@ -260,14 +266,24 @@ def format_address(high: int, low: int) -> str:
     return str(IPv4Address(value) if value < 1 << 32 and value != 1 else IPv6Address(value))
 
 
-def _gaps(part: SettledRange, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
-    batches = []
+@cache
+def halves(address: str) -> tuple[int, int]:
+    """Return an address as in PACKETS: two signed halves; the first is 0 for IPv4."""
+    parsed = ip_address(address)
+    if isinstance(parsed, IPv4Address):
+        return 0, int(parsed)
+    high, low = (int.from_bytes(parsed.packed[at : at + 8], signed=True) for at in (0, 8))
+    return high, low
+
+
+def _gaps(part: SettledRange, names: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
     for cause, (starts, lengths) in (("missing", part.missing), ("snapped", part.pieces.snapped)):
+        if not starts.size:
+            continue
         columns = {name: pa.repeat(value, starts.size) for name, value in names.items()}
         columns |= {"stream_offset": pa.array(starts), "length": pa.array(lengths)}
         columns["cause"] = pa.repeat(cause, starts.size)
-        batches.append(pa.RecordBatch.from_arrays([columns[name] for name in GAPS.names], schema=GAPS))
-    return pa.concat_batches(batches)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in GAPS.names], schema=GAPS)
 
 
 _COUNTED = ("segments", "bytes", "stray_segments", "missing_bytes", "snapped_bytes", "reset")

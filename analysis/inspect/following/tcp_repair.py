@@ -17,9 +17,10 @@ import pyarrow.dataset as ds
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.compressed import capture_name
 from analysis.capture.pcap.reassemble import RST
+from analysis.capture.pcap.streams import halves
 from analysis.inspect.following.hops import EventHop
 from analysis.inspect.packets.retransmissions import SeenBytes
-from analysis.inspect.packets.wire import direction_of, halves, read_syns, relative
+from analysis.inspect.packets.wire import direction_of, read_syns, relative
 from analysis.schemas import PACKETS
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.streams import halves
 from analysis.inspect.packets.selection import PacketSelection
-from analysis.inspect.packets.wire import RowKeys, halves
+from analysis.inspect.packets.wire import RowKeys
 from analysis.messages.label import label
 from analysis.sql.duckdb_engine import duckdb_questions
 from analysis.sql.questions import CapturesCase, Questions

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.streams import halves
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import Extent, Row, at_place, located_messages
@@ -26,7 +27,7 @@ from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.packet_comments import PacketComments
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
-from analysis.inspect.packets.wire import Ranges, RowKeys, direction_of, halves
+from analysis.inspect.packets.wire import Ranges, RowKeys, direction_of
 from analysis.taps.opening import Tap, Taps, time_zero
 from analysis.taps.run_captures import captures_of
 from analysis.timelines.run_metadata import RunMetadata

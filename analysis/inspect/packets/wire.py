@@ -9,8 +9,6 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from ipaddress import IPv6Address, ip_address
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import SYN
+from analysis.capture.pcap.streams import halves
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from experiments.records.rundir import RunDirectory
 
@@ -44,16 +43,6 @@ def key_of(packet: Mapping[str, Any]) -> Direction:
         packet["src_hi"], packet["src_lo"], packet["sport"],
         packet["dst_hi"], packet["dst_lo"], packet["dport"],
     )  # fmt: skip
-
-
-@cache
-def halves(address: str) -> tuple[int, int]:
-    """Return an address as in PACKETS: two signed halves; the first is 0 for IPv4."""
-    parsed = ip_address(address)
-    if not isinstance(parsed, IPv6Address):
-        return 0, int(parsed)
-    high, low = (int.from_bytes(parsed.packed[at : at + 8], signed=True) for at in (0, 8))
-    return high, low
 
 
 def relative(seq: int, first: int) -> int:

@@ -14,10 +14,9 @@ from scapy.layers.l2 import Dot1Q, Ether
 from analysis.capture import fragmented_datagrams
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.files import record_batches
-from analysis.capture.pcap.streams import HostCapture
 from node.core.marker import marked
-from tests.analysis.capture.pcap import reading
-from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
+from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals
+from tests.analysis.capture.pcap.reading import search, seqs
 
 SIZE = 3_000
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
@@ -49,20 +48,13 @@ def payload(*seqs: int) -> bytes:
     return b"header" + b"".join(marked(0, seq, SIZE, START_NS) for seq in seqs)
 
 
-def extracted(path: Path, records: list[Record]) -> dict[str, pa.Table]:
-    capture = HostCapture(str(write_pcap(path / "a.pcap", records)), "r0-broker-0", "10.0.0.2", None)
-    return reading.extract(capture, MarkerSearch(SIZE))
-
-
-def seqs_in(tables: dict[str, pa.Table]) -> list[int]:
-    found: list[int] = tables["messages"].column("first_seq").to_pylist()
-    return found
+def extracted(folder: Path, records: list[Record]) -> dict[str, pa.Table]:
+    return search(folder, records, MarkerSearch(SIZE))
 
 
 def gaps_in(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
     columns = ["sport", "dport", "stream_offset", "length", "cause"]
-    found: list[dict[str, Any]] = tables["gaps"].select(columns).to_pylist()
-    return found
+    return list(tables["gaps"].select(columns).to_pylist())
 
 
 @both
@@ -71,7 +63,7 @@ def test_fragments_in_any_order_are_the_datagram(tmp_path: Path, cut: Cut, size:
     frames = [frame for number in (1, 2, 3) for frame in cut(number, 10 + number, number=number, size=size)]
     random.Random(0).shuffle(frames)
     found = extracted(tmp_path, at_intervals([*frames, *cut(4, number=4, size=65_000)]))
-    assert sorted(seqs_in(found)) == [1, 2, 3, 4, 11, 12, 13]
+    assert sorted(seqs(found)) == [1, 2, 3, 4, 11, 12, 13]
     assert set(found["messages"].column("dport").to_pylist()) == {6000}
     assert gaps_in(found) == []
     [counts] = found["decoding"].to_pylist()
@@ -100,7 +92,7 @@ def test_a_datagram_without_one_of_its_fragments_has_no_events_but_a_gap(
     frames = cut(1, number=1)
     frames.pop(lost)
     found = extracted(tmp_path, at_intervals([*frames, *cut(2, number=2)]))
-    assert seqs_in(found) == [2]
+    assert seqs(found) == [2]
     assert gaps_in(found) == [gap | {"cause": "missing"}]
     assert sum(found["decoding"].column("missing_bytes").to_pylist()) == gap["length"]
 
@@ -108,20 +100,20 @@ def test_a_datagram_without_one_of_its_fragments_has_no_events_but_a_gap(
 def test_fragments_that_arrive_again_change_nothing(tmp_path: Path) -> None:
     first, *others = ipv4(1)
     found = extracted(tmp_path, at_intervals([first, first, others[0], first, *others]))
-    assert (seqs_in(found), gaps_in(found)) == ([1], [])
+    assert (seqs(found), gaps_in(found)) == ([1], [])
 
 
 def test_fragments_that_overlap_are_no_datagram(tmp_path: Path) -> None:
     """RFC 5722: the receiver discards it."""
     one, other = ipv4(1, size=1_480), ipv4(1, size=1_600)
-    assert seqs_in(extracted(tmp_path, at_intervals([one[0], other[1], *one[1:]]))) == []
+    assert seqs(extracted(tmp_path, at_intervals([one[0], other[1], *one[1:]]))) == []
 
 
 def test_an_identification_is_used_again(tmp_path: Path) -> None:
     records = at_intervals([*ipv4(1), *ipv4(2), ipv4(3)[0]])
     records += at_intervals(ipv4(4), START_NS + 61 * 10**9)
     found = extracted(tmp_path, records)
-    assert seqs_in(found) == [1, 2, 4]
+    assert seqs(found) == [1, 2, 4]
     assert [gap["length"] for gap in gaps_in(found)] == [SIZE + 6 - 1_472]
 
 
@@ -132,13 +124,13 @@ def test_fragments_find_each_other_across_spans_and_batches(
     monkeypatch.setattr(record_batches, "SPAN_BYTES", 700)
     parts = zip(ipv4(1, size=200), ipv6(2, size=200), strict=True)
     found = extracted(tmp_path, at_intervals(frame for pair in parts for frame in pair))
-    assert sorted(seqs_in(found)) == [1, 2]
+    assert sorted(seqs(found)) == [1, 2]
 
 
 def test_events_behind_the_snap_length_are_not_found(tmp_path: Path) -> None:
     records = [Record(START_NS, frame[:400], len(frame)) for frame in ipv4(1)]
     found = extracted(tmp_path, records)
-    assert seqs_in(found) == []
+    assert seqs(found) == []
     assert found["decoding"].column("unfinished_bytes").to_pylist() == [400 - 42 - len(b"header")]
 
 
@@ -147,4 +139,4 @@ def test_waiting_datagrams_and_gaps_are_bounded(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(fragmented_datagrams, "ABANDONED_MAX", 5)
     frames = [ipv4(number, number=number) for number in range(1, 13)]
     found = extracted(tmp_path, at_intervals([each[0] for each in frames] + [each[1] for each in frames]))
-    assert (seqs_in(found), len(gaps_in(found))) == ([], 5)
+    assert (seqs(found), len(gaps_in(found))) == ([], 5)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap import frames as frames_module
-from analysis.capture.pcap.streams import HostCapture
 from analysis.capture.websocket import COMPRESSED
 from node.core.marker import MAGIC, marked
-from tests.analysis.capture.pcap import reading
-from tests.analysis.capture.pcap.captures import ACK, START_NS, SYN, at_intervals, segment, write_pcap
+from tests.analysis.capture.pcap.captures import ACK, START_NS, SYN, at_intervals, segment
+from tests.analysis.capture.pcap.reading import search, seqs
 
 SIZE = 40
 TEXT, BINARY, PING = 1, 2, 9
@@ -52,31 +51,17 @@ def event(seq: int) -> bytes:
 
 
 def searched(
-    path: Path, stream: bytes, cuts: Sequence[int] = (), lost: Sequence[int] = ()
+    folder: Path, stream: bytes, cuts: Sequence[int] = (), lost: Sequence[int] = ()
 ) -> dict[str, pa.Table]:
     """Search a stream in segments that end at these offsets, without those of these numbers."""
-    bounds = [(first, end) for first, end in pairwise(sorted({0, len(stream), *cuts}))]
+    bounds = list(pairwise(sorted({0, len(stream), *cuts})))
     frames = [segment(99, flags=SYN, **ENDS)]
     frames += [
         segment(100 + first, stream[first:end], flags=ACK, **ENDS)
         for number, (first, end) in enumerate(bounds)
         if number not in lost
     ]
-    capture = HostCapture(
-        str(write_pcap(path / "a.pcap", at_intervals(frames))), "r0-broker-0", "10.0.0.2", None
-    )
-    return reading.extract(capture, MarkerSearch(SIZE))
-
-
-def seqs_in(tables: dict[str, pa.Table]) -> list[int]:
-    found: list[int] = tables["messages"].column("first_seq").to_pylist()
-    return found
-
-
-def counts_of(tables: dict[str, pa.Table]) -> dict[str, Any]:
-    [counts] = tables["decoding"].to_pylist()
-    found: dict[str, Any] = counts
-    return found
+    return search(folder, at_intervals(frames), MarkerSearch(SIZE))
 
 
 @given(st.data())
@@ -108,17 +93,17 @@ def test_events_are_found_however_they_are_framed_and_cut(tmp_path_factory, data
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames_module, "WINDOW_BYTES", data.draw(st.sampled_from([64, 256, 1 << 20])))
         found = searched(tmp_path_factory.mktemp("ws"), stream, cuts)
-    assert seqs_in(found) == list(range(seq))
+    assert seqs(found) == list(range(seq))
     assert all(row["stopped"] is None and row["malformed"] == 0 for row in found["decoding"].to_pylist())
 
 
-@pytest.mark.parametrize("size", [7, 125, 126, 70_000])
-def test_an_event_is_at_its_place_in_the_stream(tmp_path: Path, size: int) -> None:
-    message = b"x" * size + event(1)
-    stream = frame(b"hello", b"key1") + frame(message, b"key2") + frame(b"bye", b"key3")
-    [row] = searched(tmp_path, stream, range(0, len(stream), 1_000))["messages"].to_pylist()
-    assert row["stream_offset"] == stream.index(frame(message, b"key2")[-SIZE:])
-    assert row["length"] == SIZE
+def test_an_event_is_at_its_place_in_the_stream(tmp_path: Path) -> None:
+    messages = [b"x" * size + event(size) for size in (7, 125, 126, 70_000)]
+    frames = [frame(b"hello", b"key1"), *(frame(each, b"key2") for each in messages), frame(b"bye", b"key3")]
+    stream = b"".join(frames)
+    found = searched(tmp_path, stream, range(0, len(stream), 1_000))["messages"]
+    assert found.column("stream_offset").to_pylist() == [stream.index(each[-SIZE:]) for each in frames[1:-1]]
+    assert set(found.column("length").to_pylist()) == {SIZE}
 
 
 def compressed(*seqs: int) -> bytes:
@@ -136,22 +121,22 @@ def test_compressed_messages_are_reported_and_others_are_read(
     stream = opening + frame(event(1), key) + frame(packed[:9], key, last=False, rsv1=1)
     stream += frame(packed[9:], key, opcode=0) + frame(event(4), key) + frame(compressed(5), key, rsv1=1)
     found = searched(tmp_path, stream, range(0, len(stream), 10))
-    assert seqs_in(found) == [1, 4]
-    counts = counts_of(found)
+    assert seqs(found) == [1, 4]
+    [counts] = found["decoding"].to_pylist()
     assert (counts["stopped"], counts["undecoded_bytes"]) == (COMPRESSED, len(packed) + len(compressed(5)))
 
 
 def test_bytes_that_are_missing_within_a_payload_hide_only_its_events(tmp_path: Path) -> None:
     stream = b"".join(frame(event(seq), b"mask") for seq in range(1, 6))
     place = stream.index(frame(event(2), b"mask")) + 20
-    assert seqs_in(searched(tmp_path, stream, [place, place + 10], lost=[1])) == [1, 3, 4, 5]
+    assert seqs(searched(tmp_path, stream, [place, place + 10], lost=[1])) == [1, 3, 4, 5]
 
 
 def test_after_a_missing_header_the_rest_is_read_as_it_is(tmp_path: Path) -> None:
     stream = ANSWER + b"".join(frame(event(seq)) for seq in range(1, 6))
     place = stream.index(event(2))
     found = searched(tmp_path, stream, [place - 2, place], lost=[1])
-    assert seqs_in(found) == [1, 2, 3, 4, 5]
+    assert seqs(found) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -170,13 +155,11 @@ def test_after_a_missing_header_the_rest_is_read_as_it_is(tmp_path: Path) -> Non
 )
 def test_a_stream_that_only_begins_alike_is_read_as_it_is(tmp_path: Path, opening: bytes) -> None:
     stream = opening + event(1) + event(2)
-    assert seqs_in(searched(tmp_path, stream, range(0, len(stream), 7 if len(stream) < 500 else 1_000))) == [
-        1,
-        2,
-    ]
+    found = searched(tmp_path, stream, range(0, len(stream), 7 if len(stream) < 500 else 1_000))
+    assert seqs(found) == [1, 2]
 
 
 def test_noise_in_frames_is_no_event(tmp_path: Path) -> None:
     noise = Random(1).randbytes(3_000) + MAGIC + bytes(100)
     found = searched(tmp_path, frame(noise, b"mask") + frame(event(1), b"mask"))
-    assert seqs_in(found) == [1]
+    assert seqs(found) == [1]

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, cycle, islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -42,12 +42,13 @@ def batches_of(world: World) -> list[EventBatch]:
     return sorted(found, key=lambda batch: batch.t_ns)
 
 
-def told(world: World, metadata: RunMetadata, every_ns: int) -> tuple[dict, dict]:
-    """All bins of throughput and latency after everything was told in steps of this length."""
+def told(world: World, metadata: RunMetadata) -> tuple[dict, dict]:
+    """All bins of throughput and latency after everything was told in steps shorter and longer than a bin."""
     live = LiveTimelines(metadata)
     batches = batches_of(world)
     found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
-    for begin, end in pairwise(range(ZERO, ZERO + END + 4 * S, every_ns)):
+    steps = cycle((130 * MS, 70 * MS, 1 * S, 190 * MS, 3 * S))
+    for begin, end in pairwise(accumulate(islice(steps, END // S + 10), initial=ZERO)):
         some = [batch for batch in batches if begin <= batch.t_ns < end]
         news = live.take(some, dict.fromkeys(metadata.clients, end))
         for series, kept in zip((news.throughput, news.latency), found, strict=True):
@@ -56,10 +57,8 @@ def told(world: World, metadata: RunMetadata, every_ns: int) -> tuple[dict, dict
     return found
 
 
-@pytest.mark.parametrize("every_ns", [130 * MS, 1 * S, 3 * S])
-@pytest.mark.slow
-def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, every_ns: int) -> None:
-    rates, percentiles = told(world, metadata, every_ns)
+def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata) -> None:
+    rates, percentiles = told(world, metadata)
     events = world.events_table()
     for row in throughput.table(throughput.arrivals(events, metadata), None, metadata).to_pylist():
         if row["scope"] == "region":
@@ -77,6 +76,8 @@ def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, eve
 
 def test_a_bin_is_reported_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
     live = LiveTimelines(metadata)
+    nothing = live.take([], {})
+    assert (nothing.throughput, nothing.latency, nothing.shown_until_ns) == ({}, {}, None)
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 2 * S)
     slow = metadata.clients[0]
     news = live.take([], newest_ns | {slow: ZERO + 1 * S})
@@ -96,11 +97,6 @@ def test_a_clock_that_is_set_ahead_leaves_a_gap(metadata: RunMetadata) -> None:
     live.take([], dict.fromkeys(metadata.clients, ZERO + 2 * S))
     news = live.take([], dict.fromkeys(metadata.clients, ZERO + 30 * 86_400 * S))
     assert len(news.throughput["r0"]) == BINS_TOLD_MAX
-
-
-def test_before_anything_was_read_nothing_is_reported(metadata: RunMetadata) -> None:
-    news = LiveTimelines(metadata).take([], {})
-    assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
 
 def published(first_seq: int, count: int, t_ns: int = 0) -> EventBatch:

@@ -15,7 +15,8 @@ from analysis.capture.clocks.run_clocks import ClockChange, changes
 from analysis.capture.clocks.wire import MachineExchange
 from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, Offset, S, Times, Way, met, right, shown
 
-SECONDS = 30
+SECONDS = 16
+MIDDLE = SECONDS / 2
 SYMMETRIC = Way(least=(40 * US, 40 * US), jitter=(30 * US, 60 * US))
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -41,38 +42,30 @@ def stepping(at_s: float, by_ns: float, drift: float = 0.0) -> Offset:
 CLOCKS: dict[str, Offset] = {
     "a constant offset": lambda t_ns: 0 * t_ns + 3_000_017 * US,
     "a drift of 50 ppm": lambda t_ns: 50e-6 * t_ns - 2 * MS,
-    "a step ahead": stepping(15, 5 * MS),
-    "a step back": stepping(15, -200 * MS),
-    "a small step": stepping(15, 20 * US),
-    "a step and a drift": stepping(11, 123_456, 50e-6),
-    "a new rate": lambda t_ns: 5e-6 * t_ns + np.where(t_ns < 15 * S, 0, 40e-6 * (t_ns - 15 * S)),
+    "a step ahead": stepping(MIDDLE, 5 * MS),
+    "a step back": stepping(MIDDLE, -200 * MS),
+    "a small step": stepping(MIDDLE, 20 * US),
+    "a step and a drift": stepping(6, 123_456, 50e-6),
+    "a new rate": lambda t_ns: 5e-6 * t_ns + np.where(t_ns < MIDDLE * S, 0, 40e-6 * (t_ns - MIDDLE * S)),
     "a slow wander": lambda t_ns: WANDER * 2 * S * np.sin(t_ns / (4 * S)),
     "a fast wander": lambda t_ns: 50e-6 * 3 * S * np.sin(t_ns / (3 * S)),
 }
 
 
 @cache
-def of_clock(name: str) -> tuple[Floats, Floats]:
-    return errors_and_bars(found(CLOCKS[name]), CLOCKS[name])
+def of_clock(name: str) -> Estimate:
+    return found(CLOCKS[name])
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_a_clock_is_never_further_off_than_its_bar(clock: str) -> None:
-    error, bar = of_clock(clock)
+def test_a_clock_is_never_further_off_than_its_bar_which_is_half_the_round_trip(clock: str) -> None:
+    """With symmetric delays it is right to a few microseconds."""
+    error, bar = errors_and_bars(of_clock(clock), CLOCKS[clock])
     assert (error <= bar + 1).all()
-
-
-@pytest.mark.parametrize("clock", [name for name in CLOCKS if name != "a fast wander"])
-def test_the_bar_is_hardly_more_than_half_of_what_packets_take_there_and_back(clock: str) -> None:
-    _, bar = of_clock(clock)
-    assert np.median(bar) < 50 * US
-    assert np.quantile(bar, 0.9) < 60 * US
-
-
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_with_symmetric_delays_the_error_is_a_few_microseconds(clock: str) -> None:
-    error, _ = of_clock(clock)
     assert np.quantile(error, 0.9) < 10 * US
+    if clock != "a fast wander":
+        assert np.median(bar) < 50 * US
+        assert np.quantile(bar, 0.9) < 60 * US
 
 
 @settings(max_examples=8)
@@ -88,15 +81,8 @@ def test_with_symmetric_delays_the_error_is_a_few_microseconds(clock: str) -> No
 )
 @pytest.mark.slow
 def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
-    offset_ms: int,
-    drift_ppm: float,
-    step_us: int,
-    step_s: float,
-    least_us: tuple[int, int],
-    jitter_us: tuple[int, int],
-    packets_per_s: int,
-    seed: int,
-) -> None:
+    offset_ms, drift_ppm, step_us, step_s, least_us, jitter_us, packets_per_s, seed
+):
     def truth(t_ns: Times) -> Times:
         return offset_ms * MS + drift_ppm * 1e-6 * t_ns + np.where(t_ns < step_s * S, 0, step_us * US)
 
@@ -106,21 +92,21 @@ def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
 
 
 def test_a_step_is_reported_with_its_size_and_its_time() -> None:
-    one = found(stepping(15, 5 * MS, 50e-6))
+    one = found(stepping(MIDDLE, 5 * MS, 50e-6))
     (change,) = told(one)
     assert change.step_ns == pytest.approx(5 * MS, abs=20 * US)
-    assert (change.t_ns - ZERO) / S == pytest.approx(15, abs=0.1)
+    assert (change.t_ns - ZERO) / S == pytest.approx(MIDDLE, abs=0.1)
 
 
 def test_a_new_rate_is_told_as_one_and_not_as_a_step() -> None:
-    (change,) = told(found(CLOCKS["a new rate"]))
+    (change,) = told(of_clock("a new rate"))
     assert change.step_ns is None
     assert (change.before_ppm, change.after_ppm) == (pytest.approx(5, abs=1), pytest.approx(45, abs=1))
 
 
-def test_nothing_is_told_of_a_clock_that_went_on_as_it_went() -> None:
-    assert told(found(CLOCKS["a drift of 50 ppm"])) == []
-    assert told(found(CLOCKS["a slow wander"])) == []
+@pytest.mark.parametrize("clock", ["a drift of 50 ppm", "a slow wander"])
+def test_nothing_is_told_of_a_clock_that_went_on_as_it_went(clock: str) -> None:
+    assert told(of_clock(clock)) == []
 
 
 def told(one: Estimate) -> list[ClockChange]:
@@ -129,7 +115,7 @@ def told(one: Estimate) -> list[ClockChange]:
 
 
 def test_over_two_hops_bars_add_and_still_hold_the_truth() -> None:
-    middle, last = CLOCKS["a drift of 50 ppm"], stepping(12, 3 * MS, -30e-6)
+    middle, last = CLOCKS["a drift of 50 ppm"], stepping(6.5, 3 * MS, -30e-6)
     mets = [
         met(right, middle, way=SYMMETRIC, seconds=SECONDS),
         met(middle, last, way=SYMMETRIC, names="bc", seconds=SECONDS, seed=1),
@@ -145,7 +131,7 @@ def test_over_two_hops_bars_add_and_still_hold_the_truth() -> None:
 def test_a_link_is_used_from_whichever_end_is_known() -> None:
     truth = CLOCKS["a drift of 50 ppm"]
     one = estimate(["b", "a"], [met(truth, right, way=SYMMETRIC, seconds=SECONDS)], {})["a"]
-    t_ns = np.array([3 * S, 27 * S], np.int64)
+    t_ns = np.array([3 * S, (SECONDS - 3) * S], np.int64)
     corrected = one.clock.corrected(shown(truth, t_ns))
     assert np.abs(corrected - shown(right, t_ns)).max() < 60 * US
 

@@ -60,6 +60,11 @@ def innermost(found: Judged) -> Row:
     return row
 
 
+def tsharks(path: Path) -> list[Row]:
+    """Return the fields of all packets from tshark, without reassembly."""
+    return [innermost(packet) for packet in judged(path)]
+
+
 def differences(path: Path) -> tuple[int, list[tuple[int, Row, Row, str]]]:
     """Return the number of packets, and those for which Cutset and tshark disagree."""
     mine, theirs = ours(path)[1], judged(path)

@@ -1,7 +1,6 @@
-"""Cutset's and tshark's reading of a capture: packets side by side, and the tables of its messages."""
+"""Cutset's reading of a capture: the fields of its packets, and the tables of its messages."""
 
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,6 @@ Row = dict[str, int | str]
 HEADERS_BYTES = 14 + 20 + 20
 SCHEMAS = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "memberships": MEMBERSHIPS}
 
-_TSHARK = (
-    "frame.time_epoch", "frame.cap_len", "frame.len", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst",
-    "tcp.srcport", "udp.srcport", "tcp.dstport", "udp.dstport", "tcp.seq_raw", "tcp.len",
-)  # fmt: skip
-
 
 def packets(path: Path, index: CaptureIndex | None = None) -> list[Columns]:
     """Return the columns of a capture's packets."""
@@ -68,6 +62,20 @@ def extract(
     found = Tables()
     extract_messages(capture, codec, found.emit, tls)
     return found.tables()
+
+
+def search(
+    folder: Path, records: Iterable[Record], markers: MarkerSearch, tls: TlsConnections | None = None
+) -> dict[str, pa.Table]:
+    """Return the tables of a broker's capture, 10.0.0.2's, that is searched for events."""
+    path = write_pcap(folder / "r0-broker-0-eth0.pcap", records)
+    return extract(HostCapture(str(path), "r0-broker-0", "10.0.0.2", None), markers, tls)
+
+
+def seqs(tables: dict[str, pa.Table]) -> list[int]:
+    """Return the sequence numbers of the events found."""
+    found: list[int] = tables["messages"].column("first_seq").to_pylist()
+    return found
 
 
 def windowed(
@@ -105,29 +113,3 @@ def ours(path: Path) -> tuple[CaptureIndex, list[Row]]:
             one["payload"] = int(columns["payload_length"][row]) if columns["proto"][row] == 6 else 0
             rows.append(one)
     return index, rows
-
-
-def tsharks(path: Path) -> list[Row]:
-    """Return the same fields from tshark, without reassembly."""
-    options = [part for name in _TSHARK for part in ("-e", name)]
-    whole = ("ip.defragment", "ipv6.defragment", "tcp.desegment_tcp_streams")
-    plainly = [part for name in whole for part in ("-o", f"{name}:FALSE")]
-    command = ["tshark", "-n", "-r", str(path), *plainly, "-T", "fields", "-E", "occurrence=l", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # 2 for a damaged file
-    return [_row(*line.split("\t")) for line in done.stdout.splitlines()]
-
-
-def _row(*values: str) -> Row:
-    time, length, wire_length, *addresses, sport, usport, dport, udport, seq, payload = values
-    seconds, _, fraction = (time or "0").partition(".")
-    return {
-        "t_ns": int(seconds) * 10**9 + int(fraction.ljust(9, "0")),
-        "length": int(length),
-        "wire_length": int(wire_length),
-        "src": addresses[0] or addresses[1],
-        "dst": addresses[2] or addresses[3],
-        "sport": int(sport or usport or 0),
-        "dport": int(dport or udport or 0),
-        "seq": int(seq or 0),
-        "payload": int(payload or 0),
-    }

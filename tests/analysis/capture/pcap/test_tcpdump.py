@@ -21,8 +21,7 @@ NAMESPACE = (
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("sizes", [[1000], [7, 100_000, 3], [1_000_000]])
-def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path, sizes: list[int]) -> None:
+def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path) -> None:
     chance = random.Random(1)
     sent = []
     for _ in range(300):
@@ -34,7 +33,7 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
     capture = tmp_path / "host.pcap"
     module = [sys.executable, "-m", "tests.analysis.capture.pcap.conversation"]
     subprocess.run(
-        [*NAMESPACE, *module, capture, tmp_path / "content", *map(str, sizes)], check=True, timeout=60
+        [*NAMESPACE, *module, capture, tmp_path / "content", "7", "100000", "3"], check=True, timeout=60
     )
 
     index = build_index(capture)

@@ -1,29 +1,26 @@
 """Events in TLS connections are found with the keys that programs logged; what cannot be read is said."""
 
+import itertools
 import ssl
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from analysis.capture.markers import MarkerSearch
-from analysis.capture.pcap.streams import HostCapture
 from analysis.capture.tls import sessions as sessions_module
 from analysis.capture.tls.events import NO_KEY_LOG, NO_KEYS, TlsConnections, TlsKeys
 from analysis.capture.tls.records import NO_BEGINNING
 from node.core.marker import marked
-from tests.analysis.capture.pcap import reading
-from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
-from tests.analysis.capture.tls.speaking import CLIENT, SERVER, certificate, records, spoken
+from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment
+from tests.analysis.capture.pcap.reading import search, seqs
+from tests.analysis.capture.tls.speaking import CLIENT, SERVER, Spoken, certificate, records, spoken
 
 SIZE = 40
 STEP_NS = 1_000_000
 OLD, NEW = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory) -> Path:
-    return certificate(tmp_path_factory.mktemp("certificate"))
+MARKERS = MarkerSearch(SIZE, {CLIENT[0]: frozenset({0})})
 
 
 def payload(seq: int, stream: int = 0) -> bytes:
@@ -31,96 +28,179 @@ def payload(seq: int, stream: int = 0) -> bytes:
 
 
 def extract(folder: Path, frames, keys: Path | None) -> dict[str, pa.Table]:
-    path = write_pcap(folder / "r0-broker-0-eth0.pcap", at_intervals(frames, step_ns=STEP_NS))
-    capture = HostCapture(str(path), "r0-broker-0", SERVER[0], None)
     scratch = folder / "scratch"
     scratch.mkdir()
-    with TlsConnections(MarkerSearch(SIZE, {CLIENT[0]: frozenset({0})}), TlsKeys(keys), scratch) as tls:
-        return reading.extract(capture, MarkerSearch(SIZE), tls)
-
-
-def seqs(found: dict[str, pa.Table]) -> list[int]:
-    return found["messages"].column("first_seq").to_pylist()
+    with TlsConnections(MARKERS, TlsKeys(keys), scratch) as tls:
+        return search(folder, at_intervals(frames, step_ns=STEP_NS), MARKERS, tls)
 
 
 def reasons(found: dict[str, pa.Table]) -> set[str | None]:
     return set(found["decoding"].column("stopped").to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("version", "alpn", "ciphers"),
-    [
-        (NEW, (), ""),
-        (OLD, (), "ECDHE+AESGCM"),
-        (OLD, (), "ECDHE+CHACHA20"),
-        (NEW, ("h2",), ""),  # bytes are bytes, whatever protocol their connection is said to speak
-        (OLD, ("http/1.1",), "ECDHE+AES256:!AESGCM:!AESCCM"),
-    ],
-)
-def test_events_are_found_in_both_directions(tmp_path, own, version, alpn, ciphers):
-    said = [(True, b"hello\n"), (True, payload(1) + b"--" + payload(2)), (False, b"ok"), (False, payload(3))]
-    talk = spoken(said, own, tmp_path / "keys", version, alpn, ciphers)
-    found = extract(tmp_path, talk.frames(step=100), tmp_path / "keys")
-    assert sorted(seqs(found)) == [1, 2, 3]
-    rows = {row["first_seq"]: row for row in found["messages"].to_pylist()}
-    assert [rows[seq]["type"] for seq in (1, 2, 3)] == ["NEW_EVENT", "NEW_EVENT", "PASSED_EVENT"]
-    assert [rows[seq]["direction"] for seq in (1, 2, 3)] == ["in", "in", "out"]
-    assert reasons(found) == {None}
-    assert sum(found["decoding"].column("messages").to_pylist()) == 3
+WAYS = {
+    40_001: (NEW, (), ""),
+    40_002: (OLD, (), "ECDHE+AESGCM"),
+    40_003: (OLD, (), "ECDHE+CHACHA20"),
+    40_004: (NEW, ("h2",), ""),  # bytes are bytes, whatever protocol their connection is said to speak
+    40_005: (OLD, ("http/1.1",), "ECDHE+AES256:!AESGCM:!AESCCM"),
+}
+PLAIN, WHOLE, CUT, DISORDER, UNLOGGED, UNLOGGED_OLD, CLEAR, HOLE, LATE, BROKEN = range(40_011, 40_021)
+"""Ports of the client, one for each connection of the capture."""
 
 
-def test_an_event_stands_where_its_bytes_are_in_the_stream(tmp_path, own):
-    said = [(True, b"hello\n"), (True, payload(1) + b"--" + payload(2))]
-    talk = spoken(said, own, tmp_path / "keys")
-    rows = extract(tmp_path, talk.frames(), tmp_path / "keys")["messages"].to_pylist()
-    begin, _ = records(talk.stream(by_client=True))[-1]
+class Capture:
+    """One capture of all kinds of connections, read with the keys of most."""
+
+    def __init__(self, folder: Path, own: Path) -> None:
+        self.own, self.keys = own, folder / "keys"
+        self.talks: dict[int, Spoken] = {}
+        self.sent: dict[int, list[bytes]] = {}
+        both = [
+            (True, b"hello\n"),
+            (True, payload(1) + b"--" + payload(2)),
+            (False, b"ok"),
+            (False, payload(3)),
+        ]
+        for port, how in WAYS.items():
+            self.sent[port] = self.say(both, *how).frames((CLIENT[0], port), 100)
+        self.talk(PLAIN, both[:2])
+        self.talk(WHOLE, [(True, payload(1) + bytes(500))], step=64)
+        self.talk(
+            CUT, [(True, payload(1)[:17]), (True, payload(1)[17:] + payload(2)[:30]), (True, payload(2)[30:])]
+        )
+        frames = self.talk(DISORDER, [(True, payload(seq)) for seq in range(1, 30)], step=50)
+        middle = len(frames) // 2
+        frames[middle], frames[middle + 1] = frames[middle + 1], frames[middle]
+        self.sent[DISORDER] = frames + frames[-20:]
+        for port, version in ((UNLOGGED, NEW), (UNLOGGED_OLD, OLD)):
+            silent = spoken([(True, payload(2))], own, None, version)
+            self.sent[port] = silent.frames((CLIENT[0], port))
+        ends = {"src": (CLIENT[0], CLEAR), "dst": SERVER}
+        self.sent[CLEAR] = [segment(1, flags=2, **ends), segment(2, b"PUT " + payload(2), **ends)]
+        frames = self.talk(HOLE, [(True, payload(seq)) for seq in (1, 2, 3)])
+        self.sent[HOLE] = [*frames[:-2], frames[-1]]
+        self.sent[LATE] = self.talk(LATE, [(True, payload(1))])[3:]
+        broken = self.say([(True, payload(1))])
+        broken.turns.append((True, b"no record, but bytes"))
+        self.sent[BROKEN] = broken.frames((CLIENT[0], BROKEN))
+        self.found = extract(folder, [frame for frames in self.sent.values() for frame in frames], self.keys)
+
+    def say(self, said, version=NEW, alpn=(), ciphers="") -> Spoken:
+        return spoken(said, self.own, self.keys, version, alpn, ciphers)
+
+    def talk(self, port: int, said, step: int | None = None) -> list[bytes]:
+        self.talks[port] = self.say(said)
+        self.sent[port] = self.talks[port].frames((CLIENT[0], port), step)
+        return [*self.sent[port]]
+
+    def rows(self, port: int, table: str = "messages") -> list[dict]:
+        """Return the rows of one connection, in order of sequence numbers."""
+        at_client = (pc.field("sport") == port) | (pc.field("dport") == port)
+        rows = self.found[table].filter(at_client).to_pylist()
+        return sorted(rows, key=lambda row: row.get("first_seq") or 0)
+
+    def incoming(self, port: int) -> dict:
+        [counts] = [row for row in self.rows(port, "decoding") if row["direction"] == "in"]
+        return counts
+
+    def seqs(self, port: int) -> list[int]:
+        return [row["first_seq"] for row in self.rows(port)]
+
+    def at_ns(self, port: int) -> int:
+        """Return the time of the connection's first segment."""
+        before = itertools.takewhile(lambda other: other != port, self.sent)
+        return START_NS + sum(len(self.sent[other]) for other in before) * STEP_NS
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Path:
+    return certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory, own) -> Capture:
+    return Capture(tmp_path_factory.mktemp("capture"), own)
+
+
+@pytest.mark.parametrize("port", WAYS)
+def test_events_are_found_in_both_directions(capture, port):
+    rows = capture.rows(port)
+    assert [row["first_seq"] for row in rows] == [1, 2, 3]
+    assert [row["type"] for row in rows] == ["NEW_EVENT", "NEW_EVENT", "PASSED_EVENT"]
+    assert [row["direction"] for row in rows] == ["in", "in", "out"]
+    counts = capture.rows(port, "decoding")
+    assert {row["stopped"] for row in counts} == {None}
+    assert sum(row["messages"] for row in counts) == 3
+
+
+def test_an_event_stands_where_its_bytes_are_in_the_stream(capture):
+    rows = capture.rows(PLAIN)
+    begin, _ = records(capture.talks[PLAIN].stream(by_client=True))[-1]
     assert [row["stream_offset"] - begin for row in rows] == [5, 5 + SIZE + 2]
     assert [row["length"] for row in rows] == [SIZE, SIZE]
 
 
-def test_an_event_is_whole_when_the_last_segment_of_its_record_is_there(tmp_path, own):
-    talk = spoken([(True, payload(1) + bytes(500))], own, tmp_path / "keys")
-    frames = talk.frames(step=64)
-    [row] = extract(tmp_path, frames, tmp_path / "keys")["messages"].to_pylist()
-    begin, end = records(talk.stream(by_client=True))[-1]
-    segments = -(-(end - begin) // 64)
-    assert row["t_complete_ns"] == START_NS + (len(frames) - 1) * STEP_NS
-    assert row["t_first_ns"] == START_NS + (len(frames) - segments) * STEP_NS
+def test_an_event_is_whole_when_the_last_segment_of_its_record_is_there(capture):
+    [row] = capture.rows(WHOLE)
+    begin, end = records(capture.talks[WHOLE].stream(by_client=True))[-1]
+    sent, segments = len(capture.sent[WHOLE]), -(-(end - begin) // 64)
+    assert row["t_complete_ns"] == capture.at_ns(WHOLE) + (sent - 1) * STEP_NS
+    assert row["t_first_ns"] == capture.at_ns(WHOLE) + (sent - segments) * STEP_NS
 
 
-def test_an_event_may_go_on_in_the_next_record(tmp_path, own):
-    whole = payload(1)
-    said = [(True, whole[:17]), (True, whole[17:] + payload(2)[:30]), (True, payload(2)[30:])]
-    talk = spoken(said, own, tmp_path / "keys")
-    rows = extract(tmp_path, talk.frames(), tmp_path / "keys")["messages"].to_pylist()
-    (first, _), (second, _), (third, _) = records(talk.stream(by_client=True))[-3:]
+def test_an_event_may_go_on_in_the_next_record(capture):
+    rows = capture.rows(CUT)
+    (first, _), (second, _), (third, _) = records(capture.talks[CUT].stream(by_client=True))[-3:]
     assert [row["first_seq"] for row in rows] == [1, 2]
     ends = [row["stream_offset"] + row["length"] for row in rows]
     assert [row["stream_offset"] for row in rows] == [first + 5, second + 5 + SIZE - 17]
     assert ends == [second + 5 + SIZE - 17, third + 5 + 10]
 
 
-def test_segments_may_come_in_any_order_and_again(tmp_path, own):
-    talk = spoken([(True, payload(seq)) for seq in range(1, 30)], own, tmp_path / "keys")
-    frames = talk.frames(step=50)
-    middle = len(frames) // 2
-    frames[middle], frames[middle + 1] = frames[middle + 1], frames[middle]
-    frames += frames[-20:]
-    found = extract(tmp_path, frames, tmp_path / "keys")
-    assert seqs(found) == list(range(1, 30))
-    assert any(found["messages"].column("retransmitted").to_pylist())
+def test_segments_may_come_in_any_order_and_again(capture):
+    assert capture.seqs(DISORDER) == list(range(1, 30))
+    assert any(row["retransmitted"] for row in capture.rows(DISORDER))
 
 
-@pytest.mark.slow
-def test_connections_are_distinguished_and_the_same_ports_may_be_used_again(tmp_path, own, monkeypatch):
+def test_a_connection_in_the_clear_is_searched_as_it_is(capture):
+    assert capture.seqs(CLEAR) == [2]
+
+
+@pytest.mark.parametrize("port", [UNLOGGED, UNLOGGED_OLD])
+def test_a_connection_whose_keys_were_not_logged_is_reported(capture, port):
+    assert capture.rows(port) == []
+    assert capture.incoming(port)["stopped"] == NO_KEYS
+
+
+def test_behind_bytes_that_are_missing_nothing_is_read(capture):
+    assert capture.seqs(HOLE) == [1]
+    counts = capture.incoming(HOLE)
+    assert counts["missing_bytes"] > SIZE
+    assert counts["undecoded_bytes"] > SIZE
+    assert counts["stopped"] is None, "who was to have it could not read it, either"
+
+
+def test_a_connection_whose_beginning_was_not_captured_cannot_be_read(capture):
+    assert capture.rows(LATE) == []
+    assert {row["stopped"] for row in capture.rows(LATE, "decoding")} == {NO_BEGINNING}
+
+
+def test_a_stream_that_stops_being_tls_is_reported(capture):
+    assert capture.seqs(BROKEN) == [1]
+    assert capture.incoming(BROKEN)["stopped"].startswith("no TLS record begins at byte")
+
+
+def test_the_same_ports_may_be_used_again_and_large_captures_are_decrypted_in_shares(
+    tmp_path, own, monkeypatch
+):
     monkeypatch.setattr(sessions_module, "SHARE_SESSIONS_MAX", 2)
     frames = []
-    for number, port in enumerate((40000, 40001, 40000, 40002, 40000)):
+    for number, port in enumerate((40000, 40001, 40000)):
         talk = spoken([(True, payload(number)), (False, payload(number, 1))], own, tmp_path / "keys")
-        both = talk.frames(client=(CLIENT[0], port), step=300)
-        frames += [_later(frame, number) for frame in both]
+        frames += [_later(frame, number) for frame in talk.frames((CLIENT[0], port), 300)]
     found = extract(tmp_path, frames, tmp_path / "keys")
-    assert sorted(seqs(found)) == sorted([*range(5)] * 2)
+    assert sorted(seqs(found)) == sorted([*range(3)] * 2)
     assert reasons(found) == {None}
     assert not list((tmp_path / "scratch").glob("*.pcap"))
 
@@ -132,75 +212,26 @@ def _later(frame: bytes, life: int) -> bytes:
     return frame[:at] + number.to_bytes(4) + frame[at + 4 :]
 
 
-def test_a_connection_in_the_clear_is_searched_as_it_is(tmp_path, own):
-    talk = spoken([(True, payload(1))], own, tmp_path / "keys")
-    ends = {"src": (CLIENT[0], 40009), "dst": SERVER}
-    clear = [segment(1, flags=2, **ends), segment(2, b"PUT " + payload(2), **ends)]
-    assert sorted(seqs(extract(tmp_path, [*talk.frames(), *clear], tmp_path / "keys"))) == [1, 2]
+FAILING = '#!/bin/sh\ntest "$1" = -G && exit 0\necho "it is Friday" >&2\nexit 3\n'
 
 
-def test_without_a_key_log_nothing_is_read_and_that_is_reported(tmp_path, own):
-    talk = spoken([(True, payload(1)), (False, payload(2))], own, None)
-    found = extract(tmp_path, talk.frames(), None)
+@pytest.mark.parametrize(
+    ("log", "program", "said"),
+    [
+        pytest.param(None, None, NO_KEY_LOG, id="without a key log"),
+        pytest.param("keys", "", "tshark is not installed; it decrypts TLS connections", id="without tshark"),
+        pytest.param("keys", FAILING, "tshark ended with code 3: it is Friday", id="with a failing tshark"),
+    ],
+)
+def test_without_means_nothing_is_read_and_that_is_reported(tmp_path, own, monkeypatch, log, program, said):
+    talk = spoken([(True, payload(1)), (False, payload(2))], own, log and tmp_path / log)
+    if program is not None:
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin" / "tshark").write_text(program)
+        (tmp_path / "bin" / "tshark").chmod(0o755)
+    found = extract(tmp_path, talk.frames(), log and tmp_path / log)
     assert seqs(found) == []
-    assert reasons(found) == {NO_KEY_LOG}
+    assert reasons(found) == {said}
     assert min(found["decoding"].column("undecoded_bytes").to_pylist()) >= SIZE
-
-
-@pytest.mark.parametrize("version", [OLD, NEW])
-def test_a_connection_whose_keys_were_not_logged_is_reported_and_the_others_are_read(tmp_path, own, version):
-    logged = spoken([(True, payload(1))], own, tmp_path / "keys", version)
-    silent = spoken([(True, payload(2))], own, None, version)
-    frames = [*logged.frames(), *silent.frames(client=(CLIENT[0], 40001))]
-    found = extract(tmp_path, frames, tmp_path / "keys")
-    assert seqs(found) == [1]
-    stopped = {
-        row["sport"]: row["stopped"] for row in found["decoding"].to_pylist() if row["direction"] == "in"
-    }
-    assert stopped == {40000: None, 40001: NO_KEYS}
-
-
-def test_missing_tshark_is_reported(tmp_path, own, monkeypatch):
-    talk = spoken([(True, payload(1))], own, tmp_path / "keys")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = extract(tmp_path, talk.frames(), tmp_path / "keys")
-    assert seqs(found) == []
-    assert "tshark is not installed; it decrypts TLS connections" in reasons(found)
-
-
-def test_behind_bytes_that_are_missing_nothing_is_read(tmp_path, own):
-    talk = spoken([(True, payload(seq)) for seq in (1, 2, 3)], own, tmp_path / "keys")
-    frames = talk.frames()
-    del frames[-2]
-    found = extract(tmp_path, frames, tmp_path / "keys")
-    assert seqs(found) == [1]
-    [counts] = [row for row in found["decoding"].to_pylist() if row["direction"] == "in"]
-    assert counts["missing_bytes"] > SIZE
-    assert counts["undecoded_bytes"] > SIZE
-    assert counts["stopped"] is None, "who was to have it could not read it, either"
-
-
-def test_a_connection_whose_beginning_was_not_captured_cannot_be_read(tmp_path, own):
-    talk = spoken([(True, payload(1))], own, tmp_path / "keys")
-    found = extract(tmp_path, talk.frames()[3:], tmp_path / "keys")
-    assert seqs(found) == []
-    assert reasons(found) == {NO_BEGINNING}
-
-
-def test_a_stream_that_stops_being_tls_is_reported(tmp_path, own):
-    talk = spoken([(True, payload(1))], own, tmp_path / "keys")
-    talk.turns.append((True, b"no record, but bytes"))
-    found = extract(tmp_path, talk.frames(), tmp_path / "keys")
-    assert seqs(found) == [1]
-    assert any(str(why).startswith("no TLS record begins at byte") for why in reasons(found))
-
-
-def test_a_failing_program_is_reported_with_its_output(tmp_path, own, monkeypatch):
-    talk = spoken([(True, payload(1))], own, tmp_path / "keys")
-    false = tmp_path / "bin" / "tshark"
-    false.parent.mkdir()
-    false.write_text('#!/bin/sh\ntest "$1" = -G && exit 0\necho "it is Friday" >&2\nexit 3\n')
-    false.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{false.parent}:/usr/bin:/bin")
-    found = extract(tmp_path, talk.frames(), tmp_path / "keys")
-    assert "tshark ended with code 3: it is Friday" in reasons(found)

@@ -66,24 +66,10 @@ never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r
 """
 
 
-def test_the_whole_path_is_reported(followed, capsys):
-    assert cutset(["follow", str(followed.path), "2", str(SEQ)]) == 0
-    assert capsys.readouterr().out == EXPECTED
-
-
-@pytest.mark.parametrize("stream", ["r2", "s2"])
-def test_a_stream_is_also_named_by_its_region(followed, capsys, stream):
+@pytest.mark.parametrize("stream", ["2", "r2", "s2"])
+def test_the_whole_path_is_reported(followed, capsys, stream):
     assert cutset(["follow", str(followed.path), stream, str(SEQ)]) == 0
     assert capsys.readouterr().out == EXPECTED
-
-
-def test_packets_are_found_wherever_they_were_captured_though_sequence_numbers_wrap(followed):
-    story, _ = story_of(followed)
-    seen = hop_of(story, "r1-proxy-0", "r3-proxy-0").sightings
-    assert [(one.place.name, one.first, one.last) for one in seen] == [
-        ("r1-proxy-0", 0, 2999), ("r1-r3@r1", 0, 2999), ("r3-proxy-0", 0, 2999),
-    ]  # fmt: skip
-    assert seen[1].t_ns == ZERO + CUT + 1_001 * MS
 
 
 def test_packets_say_how_long_the_same_byte_took_from_the_place_before(followed, capsys):
@@ -250,17 +236,14 @@ def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tm
 @pytest.mark.parametrize(
     ("sent_ms", "entered_ms", "why"),
     [
-        (
-            -15.5,
-            None,
-            "the link was cut at 5.000 s, with the event in transit",
-        ),  # 1 ms of LAN, then 15 ms of link
+        (-15.5, None, "the link was cut at 5.000 s, with the event in transit"),
         (-16.5, None, "although the link was up"),
         (-16.5, -14.5, "the link was cut at 5.000 s, with the event in transit"),
         (-15.5, -15.2, "although the link was up"),
     ],
 )
 def test_the_last_packets_caught_by_a_cut_are_known_from_their_entry_time(tmp_path, sent_ms, entered_ms, why):
+    """The event takes 1 ms over the LAN, then 15 ms over the link."""
     world = Scenario()
     batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
     world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", sent_ms, None, **batch)
@@ -315,7 +298,7 @@ def published(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize(("nth", "seq"), [("+1", 101), ("+3", 103), ("+4", 104), ("+5", SEQ), ("+10", 110)])
+@pytest.mark.parametrize(("nth", "seq"), [("+1", 101), ("+3", 103), ("+4", 104), ("+10", 110)])
 def test_an_event_is_counted_from_a_fault(published, capsys, nth, seq):
     assert cutset(["follow", str(published.path), "r2", nth, "--after", "cut"]) == 0
     assert capsys.readouterr().out.startswith(f"event {seq} of stream 2 ")

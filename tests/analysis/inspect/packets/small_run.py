@@ -105,15 +105,17 @@ def events(first_seq: int, count: int = 10) -> Events:
     return Events(0, 0, 2, first_seq, count, 10, 0, 0, payload(2, first_seq))
 
 
+PUBLISH = Publish(0, 0, 2, 1, 10, 10, 0, payload(2, 1))
+
+
 def around_the_cut() -> SmallRun:
     """Return the run that the module describes."""
     run = SmallRun()
     publishing = Conversation(run, DRIVER, PROXY_2, 40_000, PORT)
     publishing.open(4_900)
     publishing.send(4_901, Hello(1, 7, "r2/driver-0"))
-    publish = Publish(0, 0, 2, 1, 10, 10, 0, payload(2, 1))
-    offset = publishing.send(4_940, publish)
-    publishing.resend(4_955, offset + 100, b"".join(CODEC.encode(publish))[100:])  # and both copies came
+    offset = publishing.send(4_940, PUBLISH)
+    publishing.resend(4_955, offset + 100, b"".join(CODEC.encode(PUBLISH))[100:])  # and both copies came
     answering = Conversation(run, PROXY_2, DRIVER, PORT, 40_000)
     answering.open(4_900.5)
     answering.send(4_942.5, Published(2, 1, 1, 10))

@@ -1,6 +1,5 @@
 """Numbers pass between Arrow and NumPy as they are, slices and nulls included."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,7 +14,9 @@ slices = st.tuples(st.integers(0, 20), st.integers(0, 20))
 def test_integers_come_and_go(values, part, kind):
     array = pa.array(values, kind).slice(*part)
     assert from_arrow(array).tolist() == array.to_pylist()
+    assert from_arrow(pa.chunked_array([array, array], kind)).tolist() == array.to_pylist() * 2
     assert to_arrow(from_arrow(array)).equals(array)
+    assert to_arrow(from_arrow(array)[::2]).to_pylist() == array.to_pylist()[::2]
 
 
 @given(st.lists(st.sampled_from([True, False, None]), max_size=20), slices)
@@ -30,16 +31,6 @@ def test_null_values_are_unknown(values, part):
     there = known(array)
     assert there.tolist() == [value is not None for value in array.to_pylist()]
     assert from_arrow(array)[there].tolist() == [value for value in array.to_pylist() if value is not None]
-
-
-@pytest.mark.parametrize("chunks", [[], [[1]], [[1, 2], [], [3]]])
-def test_chunks_are_joined(chunks):
-    joined = [value for chunk in chunks for value in chunk]
-    assert from_arrow(pa.chunked_array(chunks, pa.int64())).tolist() == joined
-
-
-def test_every_second_number_is_no_obstacle():
-    assert to_arrow(np.arange(6)[::2]).to_pylist() == [0, 2, 4]
 
 
 @given(st.lists(st.text(max_size=5), max_size=8))

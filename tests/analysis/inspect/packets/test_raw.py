@@ -7,30 +7,29 @@ from analysis.inspect.packets.raw import MessageByteReader
 from analysis.inspect.packets.transfer_reader import transfers
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import snapped
-from tests.analysis.inspect.packets.small_run import PROXY_2, PROXY_3, around_the_cut, events
+from tests.analysis.inspect.packets.small_run import DRIVER, PROXY_2, PUBLISH, around_the_cut, events
 from tests.analysis.timelines.world import CUT, ZERO
 
 SNAPLEN = 54 + 60  # headers and the head of a batch
 
 
-def snapped_run(path, first_ns, end_ns):
-    """Return a run whose r2-proxy-0 truncated the packets of some period."""
+@pytest.fixture(scope="module")
+def snapped_run(tmp_path_factory):
+    """Return a run whose r2-driver-0 truncated all its packets, and r2-proxy-0 those after the cut."""
     run = around_the_cut()
-    capture = f"{PROXY_2}-eth0"
-    run.records[capture] = [
-        snapped(record, SNAPLEN) if first_ns <= record.t_ns - ZERO < end_ns else record
-        for record in run.records[capture]
-    ]
-    return run.write(path / "a-run")
+    for host, from_ns in ((DRIVER, ZERO), (PROXY_2, ZERO + CUT)):
+        run.records[f"{host}-eth0"] = [
+            snapped(record, SNAPLEN) if record.t_ns >= from_ns else record
+            for record in run.records[f"{host}-eth0"]
+        ]
+    return run.write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
-def batches_of(run):
-    """By the first sequence number."""
-    tables = transfers(run, Filter(types=frozenset({"EVENTS"})))
+def bytes_of(run, type_):
+    """Return the bytes of messages of a type, in order of time."""
+    tables = transfers(run, Filter(types=frozenset({type_})))
     rows = [row for table in tables for row in table.to_pylist()]
-    return dict(
-        zip([row["first_seq"] for row in rows], MessageByteReader(run).read_messages(rows), strict=True)
-    )
+    return MessageByteReader(run).read_messages(rows)
 
 
 def encoded(message):
@@ -38,21 +37,20 @@ def encoded(message):
 
 
 def test_a_message_is_read_from_its_senders_capture(small_run):
-    raw = batches_of(small_run)[1]
+    raw = bytes_of(small_run, "EVENTS")[0]
     assert (raw.capture, raw.packets) == (f"{PROXY_2}-eth0", 2)
     assert raw.content.data == encoded(events(1))
     assert all(raw.content.known)
 
 
-@pytest.mark.slow
-def test_bytes_missing_at_the_sender_come_from_the_receiver(tmp_path):
-    raw = batches_of(snapped_run(tmp_path, 0, CUT))[1]
-    assert raw.capture == f"{PROXY_3}-eth0"
-    assert raw.content.data == encoded(events(1))
+def test_bytes_missing_at_the_sender_come_from_the_receiver(snapped_run):
+    [raw] = bytes_of(snapped_run, "PUBLISH")
+    assert raw.capture == f"{PROXY_2}-eth0"
+    assert raw.content.data == encoded(PUBLISH)
 
 
-def test_bytes_missing_at_both_ends_are_unknown(tmp_path):
-    raw = batches_of(snapped_run(tmp_path, CUT, 2 * CUT))[11]
+def test_bytes_missing_at_both_ends_are_unknown(snapped_run):
+    raw = bytes_of(snapped_run, "EVENTS")[1]
     assert raw.capture == f"{PROXY_2}-eth0"
     whole = encoded(events(11))
     assert bytes(raw.content.known) == b"\1" * 60 + b"\0" * 20 + b"\1" * 60 + b"\0" * 6

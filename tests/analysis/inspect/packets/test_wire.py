@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.inspect.packets.wire import ConnectionSyns, Ranges, RowKeys, halves, key_of
+from analysis.capture.pcap.streams import halves
+from analysis.inspect.packets.wire import ConnectionSyns, Ranges, RowKeys, key_of
 from analysis.schemas import PACKETS
 
 DIRECTIONS = [(0, 1, 7000, 0, 2, 40_000), (0, 2, 40_000, 0, 1, 7000), (-5, 1, 7000, 0, 2, 40_000)]
