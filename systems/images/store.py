@@ -108,17 +108,8 @@ def _fetched(reference: str) -> Path:
         raise ImageError(f"{reference} is fetched by skopeo, which is not installed: apt-get install skopeo")
     with _making(kept) as folder:
         if folder is not None:
-            command = [
-                "setpriv",
-                "--pdeathsig",
-                "KILL",
-                "skopeo",
-                "copy",
-                "--quiet",
-                reference,
-                f"dir:{folder}",
-            ]
-            _run(command, reference)
+            command = ["setpriv", "--pdeathsig", "KILL", "skopeo", "copy", "--quiet"]
+            _run([*command, reference, f"dir:{folder}"], reference)
     return kept
 
 
