@@ -32,6 +32,49 @@ def chain(cluster: Cluster, region: str = "r0") -> str:
     return "".join(name[-1] for name in members)
 
 
+NAMES = {"head": "r0/proxy-0", "middle": "r0/proxy-1", "tail": "r0/proxy-2"}
+NAMES |= {"service": "r0/configuration-0", "driver": "r0/driver-0"}
+
+
+def play(cluster: Cluster, script: str) -> None:
+    """Do things at seconds of virtual time: "2 kill head, 4 chain 12, 4 start head, 6 members 3".
+
+    chain, members: compare r0's chain, or its length. black: let a region lose power, or its processes of
+    these roles; boot: start again what it lost, power: and let its drivers publish. cut, heal: the way
+    between two regions. run: let time pass. Others are a network's methods.
+    """
+    network = cluster.network
+    for step in script.split(", "):
+        at_s, action, *words = step.split()
+        cluster.run(round(float(at_s) * S))
+        match action:
+            case "chain":
+                assert [chain(cluster)] == words
+            case "members":
+                assert sorted(chain(cluster)) == ["0", "1", "2"][: int(words[0])]
+            case "black":
+                specs = [node.spec for node in network.nodes.values()]
+                there = [each for each in specs if each.region == words[0]]
+                cluster.dark = [each.name for each in there if not words[1:] or each.role in words]
+                for name in cluster.dark:
+                    network.kill(name)
+            case "boot" | "power":
+                for name in cluster.dark:
+                    network.start(name)
+                if action == "power":
+                    cluster.run(network.clock.now_us + 800_000)
+                    for name in cluster.dark:
+                        if "driver" in name:
+                            network.give(name, m.Go(network.clock.now_us))
+            case "cut" | "heal":
+                getattr(network, action)(*words)
+            case "run":
+                pass
+            case _:
+                for word in words:
+                    getattr(network, action)(NAMES.get(word, word))
+
+
 def check(cluster: Cluster, *, drained_s: float = 4) -> None:
     """Drain, and check that nothing is lost, duplicated or reordered and that all replicas are equal.
 

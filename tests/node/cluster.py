@@ -95,6 +95,7 @@ class Cluster:
         uptimes_us: Mapping[str, int] | None = None,
         **given: Any,
     ) -> None:
+        self.dark: list[str] = []  # processes of a region without power
         self.network = SimulatedNetwork(
             specs(**given), wires, build=build, trace_limit=TRACE_LIMIT, uptimes_us=uptimes_us
         )

@@ -24,6 +24,13 @@ def launched():
         yield there
 
 
+def begin(launched, folder: Path, script: str, **given):
+    """Start a shell with this script as a program; return its specification."""
+    one = spec(folder, shell(script, **given))
+    launched.start(one)
+    return one
+
+
 def logged(of) -> list:
     return log_lines(of) if Path(of.log).exists() else []
 
@@ -54,8 +61,7 @@ def runs(pid: int) -> bool:
 def test_a_programs_output_is_its_hosts_log_and_it_has_its_files_and_environment(tmp_path, launched):
     given = {"files": {"its.conf": "port 12\n"}, "env": {"WHO": "r0/broker-0"}}
     script = "cat its.conf; echo $WHO; echo to the other >&2; printf half; exec sleep 60"
-    one = spec(tmp_path, shell(script, **given))
-    launched.start(one)
+    one = begin(launched, tmp_path, script, **given)
     launched.wait_ready(1)
     until(lambda: len(output(one)) >= 3)
     assert launched.finish(1)[0]["code"] == 0
@@ -88,8 +94,7 @@ def test_a_program_is_ready_when_it_shows_it_and_not_before(tmp_path, launched, 
         "command": Readiness(command=("test", "-e", "served")),
     }[way]
     script = f"while ! test -e {flag}; do sleep 0.05; done; touch served; exec {serve}"
-    one = spec(tmp_path, shell(script, ready=replace(ready, within_us=60_000_000)))
-    launched.start(one)
+    one = begin(launched, tmp_path, script, ready=replace(ready, within_us=60_000_000))
     launched.wait(lambda: launched.all_said("started"))
     until(lambda: logged(one))
     time.sleep(0.3)
@@ -124,8 +129,7 @@ def test_a_program_that_fails_says_why(tmp_path, launched, minded, problem):
 
 
 def test_signals_reach_all_that_a_program_started(tmp_path, launched):
-    one = spec(tmp_path, shell("sleep 600 & echo $!; exec sleep 600"))
-    launched.start(one)
+    one = begin(launched, tmp_path, "sleep 600 & echo $!; exec sleep 600")
     [said] = launched.wait(lambda: launched.all_said("started"))
     child = int(until(lambda: output(one))[0])
     for number, expected in ((signal.SIGSTOP, "T"), (signal.SIGCONT, "S")):
@@ -138,8 +142,7 @@ def test_signals_reach_all_that_a_program_started(tmp_path, launched):
 
 
 def test_processes_that_left_the_group_end_with_the_program(tmp_path, launched):
-    one = spec(tmp_path, shell("setsid sleep 600 & echo $!; exec sleep 600"))
-    launched.start(one)
+    one = begin(launched, tmp_path, "setsid sleep 600 & echo $!; exec sleep 600")
     launched.wait_ready(1)
     child = int(until(lambda: output(one))[0])
     launched.finish(1)
@@ -148,16 +151,14 @@ def test_processes_that_left_the_group_end_with_the_program(tmp_path, launched):
 
 def test_a_program_gets_its_own_end_signal_and_time(tmp_path, launched):
     script = "trap 'sleep 0.3; echo tidied; exit 3' INT; echo up; while :; do sleep 0.05; done"
-    one = spec(tmp_path, shell(script, stop=Stopping("INT", 20_000_000)))
-    launched.start(one)
+    one = begin(launched, tmp_path, script, stop=Stopping("INT", 20_000_000))
     until(lambda: output(one))
     assert launched.finish(1)[0]["code"] == 0
     assert output(one) == ["up", "tidied"]
 
 
 def test_a_program_that_does_not_end_is_killed_after_its_grace(tmp_path, launched):
-    one = spec(tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.05; done", stop=AT_ONCE))
-    launched.start(one)
+    one = begin(launched, tmp_path, "trap '' TERM; echo up; while :; do sleep 0.05; done", stop=AT_ONCE)
     until(lambda: output(one))
     assert launched.finish(1)[0]["code"] == 0
     assert [line["after_us"] for line in log_lines(one) if line["event"] == "killed"] == [100_000]
@@ -192,8 +193,7 @@ def test_two_instances_do_not_see_what_the_other_keeps(tmp_path, launched):
 @pytest.mark.parametrize(("keeps", "there"), [(True, "mine"), (False, "nothing")])
 def test_storage_survives_a_restart_or_does_not(tmp_path, launched, keeps, there):
     script = "cat /var/lib/it || echo nothing; echo mine >/var/lib/it; exec sleep 600"
-    one = spec(tmp_path, shell(script, keeps_storage=keeps))
-    launched.start(one)
+    one = begin(launched, tmp_path, script, keeps_storage=keeps)
     said = launched.wait(lambda: launched.all_said("started"))[0]
     until(lambda: "nothing" in output(one) and (Path(one.storage) / "it").exists())
     os.killpg(said["pid"], signal.SIGKILL)

@@ -8,7 +8,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.protocols.sprinkler.storage.batches import PLACEHOLDERS
 from node.systems import build_machine
-from tests.node.chained import chained
+from tests.node.chained import chained, play
 from tests.node.cluster import S
 
 DAY = 86_400 * S
@@ -60,17 +60,7 @@ def test_a_failover_collects_neither_young_events_nor_none(replaced_us):
 
 def test_a_new_epoch_with_an_earlier_clock_collects_the_old_one_only_when_it_is_old_itself():
     cluster = collecting({**UPTIMES, **{f"r0/proxy-{at}": 0 for at in range(3)}, "r0/proxy-0": 9 * DAY})
-    cluster.run(3 * S)
-    cluster.network.kill("r0/proxy-0")
-    cluster.run(4 * S)
-    cluster.network.cut("r0", "r1")
-    names = [name for name, node in cluster.network.nodes.items() if node.spec.region == "r0"]
-    for name in names:
-        cluster.network.kill(name)
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(6 * S)
-    cluster.network.heal("r0", "r1")
+    play(cluster, "3 kill head, 4 cut r0 r1, 4 black r0, 4 boot r0, 6 heal r0 r1")
     cluster.network.give("r0/driver-0", m.Go(6 * S))
     cluster.run(7 * S)
     assert len(cluster.logged("epoch_began")) == 1

@@ -7,28 +7,13 @@ import pytest
 
 from node.core.deliveries import RecordKind
 from node.sim.wires import LinkLine, SimulatedLan, Wires
-from tests.node.chained import Chaos, chain, chained, check
+from tests.node.chained import NAMES, Chaos, chain, chained, check, play
 from tests.node.cluster import S
 
-HEAD, MIDDLE, TAIL, SERVICE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2", "r0/configuration-0"
-NAMES = {"head": HEAD, "middle": MIDDLE, "tail": TAIL, "service": SERVICE, "driver": "r0/driver-0"}
+HEAD, MIDDLE = NAMES["head"], NAMES["middle"]
 SEEDS = range(4)
 SLOW = Wires(8_000, {("r0", "r1"): 15_000})  # much is under way along a chain when a replica dies
 NARROW = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
-
-
-def play(cluster, script):
-    """Do things at seconds of the run: "2 kill head, 4 chain 12, 4 start head, 6 members 3"."""
-    for step in script.split(", "):
-        at_s, action, *words = step.split()
-        cluster.run(round(float(at_s) * S))
-        if action == "chain":
-            assert [chain(cluster)] == words
-        elif action == "members":
-            assert sorted(chain(cluster)) == ["0", "1", "2"][: int(words[0])]
-        else:
-            for word in words:
-                getattr(cluster.network, action)(NAMES[word])
 
 
 def longest_pause_s(cluster, client, stream, from_us):

@@ -2,45 +2,12 @@
 
 import pytest
 
-from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_seq_of_epoch
-from tests.node.chained import chained
-from tests.node.cluster import Cluster, S
+from tests.node.chained import chained, play
+from tests.node.cluster import Cluster
 
 QUICK = {"flush_interval_us": 50_000, "advertisement_period_us": 200_000, "restore_wait_us": 400_000}
-
-
-def cut_off(cluster, region, others):
-    """Nothing goes in or out of the region."""
-    for other in others:
-        cluster.network.cut(region, other)
-
-
-def rejoin(cluster, region, others):
-    """End a `cut_off`."""
-    for other in others:
-        cluster.network.heal(region, other)
-
-
-def lose_power(cluster, region, roles=("proxy", "driver", "client", "configuration")):
-    """Every process of the region dies at once; which ones they were."""
-    nodes = cluster.network.nodes.items()
-    names = [name for name, node in nodes if node.spec.region == region and node.spec.role in roles]
-    for name in names:
-        cluster.network.kill(name)
-    return names
-
-
-def get_power(cluster, names):
-    """They start again, and drivers publish."""
-
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(cluster.network.clock.now_us + 800_000)
-    for name in names:
-        if "driver" in name:
-            cluster.network.give(name, m.Go(cluster.network.clock.now_us))
 
 
 def check_no_number_has_two_contents(cluster, stream):
@@ -51,38 +18,26 @@ def check_no_number_has_two_contents(cluster, stream):
             assert of != stream or first_seen.setdefault(first, what) == what, (client, first)
 
 
-def blackout(cluster, others, region="r0"):
-    """Cut the region off, let it lose power, restart it, let it publish more than before, and reconnect
-    it.
-    """
-    cluster.run(3 * S)
-    cut_off(cluster, region, others)
-    cluster.run(4 * S)
-    names = lose_power(cluster, region)
-    cluster.run(5 * S)
-    get_power(cluster, names)
-    cluster.run(12 * S)
-    rejoin(cluster, region, others)
-    cluster.run(15 * S)
-    cluster.drain()
+def made(proxies, **given):
+    return (chained if proxies > 1 else Cluster)(proxies=proxies, **given)
 
 
 @pytest.mark.parametrize("regions", [2, 3])
 def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_take(regions):
+    """It publishes more than before, so that numbers would have two contents."""
     cluster = Cluster(regions=regions, rate_per_s=1000, parameters=QUICK)
     others = [f"r{number}" for number in range(1, regions)]
-    blackout(cluster, others)
+    cuts, heals = (", ".join(f"{way} r0 {other}" for other in others) for way in ("3 cut", "12 heal"))
+    play(cluster, f"{cuts}, 4 black r0, 5 power r0, {heals}, 15 run")
+    cluster.drain()
     check_no_number_has_two_contents(cluster, 0)
     published = cluster.records("r0/driver-0", RecordKind.PUBLISHED)
     assert {epoch_of(first) for _, first, _, _ in published} == {1}
-    for name in (f"{region}/client-0" for region in ("r0", *others)):
-        got = cluster.records(name, RecordKind.DELIVERED)
-        new = [row for row in got if row[0] == 0 and epoch_of(row[1]) == 1]
-        assert new == published, f"{name} has the new epoch from its first event on"
-    for region in others:
-        got = cluster.records(f"{region}/client-0", RecordKind.DELIVERED)
-        old = [row for row in got if row[0] == 0 and epoch_of(row[1]) == 0]
-        assert old, "the old epoch's events stay delivered"
+    for region in ("r0", *others):
+        got = [row for row in cluster.records(f"{region}/client-0", RecordKind.DELIVERED) if row[0] == 0]
+        new = [row for row in got if epoch_of(row[1]) == 1]
+        assert new == published, f"{region}'s client has the new epoch from its first event on"
+        assert region == "r0" or new != got, "the old epoch's events stay delivered"
     lines = [
         (name, line.level, line.fields["epoch"])
         for name, node in cluster.network.nodes.items()
@@ -98,16 +53,10 @@ def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_
 def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is_not_used_again():
     """All others speak, and none of them knows of it."""
     cluster = Cluster(regions=2, parameters=QUICK)
-    cluster.run(3 * S)
-    cut_off(cluster, "r0", ["r1"])
-    cluster.run(3 * S + 300_000)
+    play(cluster, "3 cut r0 r1, 3.3 run")
     numbered = cluster.published()[0]
-    known = cluster.machine("r1/proxy-0").history.streams[0].cnt
-    assert numbered > known
-    names = lose_power(cluster, "r0")
-    rejoin(cluster, "r0", ["r1"])
-    get_power(cluster, names)
-    cluster.run(8 * S)
+    assert numbered > cluster.machine("r1/proxy-0").history.streams[0].cnt
+    play(cluster, "3.3 black r0, 3.3 heal r0 r1, 3.3 power r0, 8 run")
     again = [row[1] for row in cluster.records("r0/driver-0", RecordKind.PUBLISHED) if row[0] == 0]
     assert again
     assert min(again) > numbered
@@ -118,59 +67,36 @@ def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is
 @pytest.mark.slow
 def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have():
     cluster = Cluster(
-        regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2 * S, parameters=QUICK
+        regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2_000_000, parameters=QUICK
     )  # fmt: skip
-    cluster.run(3 * S + 12_000)
-    names = lose_power(cluster, "r0", roles=("proxy", "configuration"))
-    cluster.run(cluster.network.clock.now_us + 300_000)
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(8 * S)
-    cluster.drain(3 * S)
+    play(cluster, "3.012 black r0 proxy configuration, 3.312 boot r0, 8 run")
+    cluster.drain(3_000_000)
     check_no_number_has_two_contents(cluster, 0)
     assert cluster.logged("epoch_began")
 
 
 @pytest.mark.parametrize("durable", [False, True])
-@pytest.mark.parametrize("roles", [("proxy",), ("proxy", "driver", "client")])
+@pytest.mark.parametrize("roles", ["proxy", "proxy driver client"])
 def test_only_a_disk_says_that_there_was_no_event_yet(durable, roles):
-    cluster = Cluster(
-        regions=2, go_us=6 * S, parameters={**QUICK, "durable": durable}, storage="disk"
-    )  # fmt: skip
-    names = lose_power(cluster, "r0", roles)
-    cluster.run(4 * S)
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(6 * S)
+    cluster = Cluster(regions=2, go_us=6_000_000, parameters={**QUICK, "durable": durable}, storage="disk")
+    play(cluster, f"3 black r0 {roles}, 4 boot r0, 6 run")
     began = {name for _, name, _ in cluster.logged("epoch_began")}
     assert began == (set() if durable else {"r0/proxy-0"})
 
 
 @pytest.mark.parametrize(
-    ("proxies", "r1_first", "later_us"),
-    [(1, True, 0), (1, False, 150_000), (3, True, -5_000)],
+    ("proxies", "heals"),
+    [
+        (1, "7 heal r0 r1, 9.005 heal r0 r2, 9.005 heal r1 r2"),
+        (1, "9.005 heal r0 r2, 9.155 heal r1 r2, 9.155 heal r0 r1"),
+        (3, "7 heal r0 r1, 9 heal r1 r2, 9.005 heal r0 r2"),
+    ],
 )
-def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, r1_first, later_us):
+def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, heals):
     """r1 has more of r0's old epoch than r2; r0, which begins another, has nothing of it."""
-    make = chained if proxies > 1 else Cluster
-    cluster = make(regions=3, rate_per_s=500, parameters=QUICK)
-    cluster.run(3 * S)
-    cut_off(cluster, "r2", ["r0", "r1"])
-    cluster.run(4 * S)
-    cluster.network.cut("r0", "r1")
-    names = lose_power(cluster, "r0")
-    cluster.run(5 * S)
-    get_power(cluster, names)
-    cluster.run(7 * S)
-    if r1_first:
-        cluster.network.heal("r0", "r1")
-        cluster.run(9 * S)
-    for after_us, region in sorted([(0, "r0"), (later_us, "r1")]):
-        cluster.run(9 * S + 5_000 + after_us)
-        cluster.network.heal(region, "r2")
-    if not r1_first:
-        cluster.network.heal("r0", "r1")
-    cluster.run(13 * S)
+    cluster = made(proxies, regions=3, rate_per_s=500, parameters=QUICK)
+    cuts = "3 cut r2 r0, 3 cut r2 r1, 4 cut r0 r1, 4 black r0, 5 power r0"
+    play(cluster, f"{cuts}, {heals}, 13 run")
     cluster.drain()
     got = {name: cluster.records(name, RecordKind.DELIVERED) for name in ("r1/client-0", "r2/client-0")}
     old, rest = ([row for row in got[name] if row[0] == 0 and epoch_of(row[1]) == 0] for name in got)
@@ -179,25 +105,14 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     assert cluster.delivered()["r2/client-0"] == cluster.published()
 
 
-@pytest.mark.parametrize(("proxies", "after_ms"), [(1, 20), (1, 420), (3, 60), (3, 300)])
-def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, after_ms):
+@pytest.mark.parametrize(("proxies", "broken_s"), [(1, 3.32), (1, 3.72), (3, 3.36), (3, 3.6)])
+def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, broken_s):
     """The disks that were lost do not come back by being written to for a moment."""
-    make = chained if proxies > 1 else Cluster
-    cluster = make(regions=2, parameters={**QUICK, "durable": True}, storage="disk")
-    cluster.run(3 * S)
-    cut_off(cluster, "r0", ["r1"])
-    cluster.run(3 * S + 300_000)
-    names = lose_power(cluster, "r0")
-    cluster.network.disks.lose(*(name for name in names if "proxy" in name))
-    for name in names:
-        cluster.network.start(name)
-    cluster.run(cluster.network.clock.now_us + 1000 * after_ms)
-    lose_power(cluster, "r0")
-    cluster.run(cluster.network.clock.now_us + 100_000)
-    get_power(cluster, names)
-    cluster.run(8 * S)
-    rejoin(cluster, "r0", ["r1"])
-    cluster.run(10 * S)
+    cluster = made(proxies, regions=2, parameters={**QUICK, "durable": True}, storage="disk")
+    play(cluster, "3 cut r0 r1, 3.3 black r0")
+    cluster.network.disks.lose(*(name for name in cluster.dark if "proxy" in name))
+    again = f"3.3 boot r0, {broken_s} black r0, {broken_s + 0.1:.2f} power r0"
+    play(cluster, f"{again}, 8 heal r0 r1, 10 run")
     cluster.drain()
     check_no_number_has_two_contents(cluster, 0)
     published = cluster.records("r0/driver-0", RecordKind.PUBLISHED)

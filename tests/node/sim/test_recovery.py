@@ -5,10 +5,11 @@ from statistics import median
 import pytest
 
 from node.core.deliveries import RecordKind
+from tests.node.chained import play
 from tests.node.cluster import COARSE, MESH, Cluster, S
 
 SEEDS = range(4)
-CUT_US, HEAL_US, END_US = 5 * S, 9 * S, 12 * S
+CUT_US, HEAL_US = 5 * S, 9 * S
 AFFECTED = (("r3/client-0", 2), ("r2/client-0", 3))  # whose direct way is r2-r3
 
 
@@ -26,10 +27,7 @@ def cut_and_heal(seed):
     cluster = Cluster(seed=seed, rate_per_s=1000, parameters={"flush_interval_us": 100_000})
     cluster.run(CUT_US)
     before = cluster.published()
-    cluster.network.cut("r2", "r3")
-    cluster.run(HEAL_US)
-    cluster.network.heal("r2", "r3")
-    cluster.run(END_US)
+    play(cluster, "5 cut r2 r3, 9 heal r2 r3, 12 run")
     cluster.drain(2 * S)
     return cluster, before
 
@@ -54,21 +52,14 @@ def test_cuts_recover_within_two_seconds_and_return():
 @pytest.mark.slow
 def test_a_link_that_flaps_loses_nothing():
     cluster = Cluster(rate_per_s=1000)
-    for second in range(3, 9, 3):
-        cluster.run(second * S)
-        cluster.network.cut("r2", "r3")
-        cluster.run(second * S + 1_200_000)
-        cluster.network.heal("r2", "r3")
-    cluster.run(11 * S)
+    play(cluster, "3 cut r2 r3, 4.2 heal r2 r3, 6 cut r2 r3, 7.2 heal r2 r3, 11 run")
     cluster.drain()
     cluster.check_deliveries()
 
 
 def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
     cluster = Cluster(clients=2, rate_per_s=1000)
-    cluster.run(3 * S)
-    cluster.network.stop("r1/client-0")
-    cluster.run(8 * S)
+    play(cluster, "3 stop r1/client-0, 8 run")
     published = cluster.published()
     for client, reached in cluster.delivered().items():
         if client != "r1/client-0":
@@ -80,19 +71,15 @@ def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
 
 def test_a_proxy_that_was_killed_takes_its_stream_back_and_loses_nothing_that_others_have():
     cluster = Cluster(rate_per_s=1000)
-    cluster.run(4 * S)
-    cluster.network.kill("r2/proxy-0")
-    cluster.run(6 * S)
+    play(cluster, "4 kill r2/proxy-0, 6 run")
     published = cluster.published()[2]
-    cluster.network.start("r2/proxy-0")
-    cluster.run(10 * S)
+    play(cluster, "6 start r2/proxy-0, 10 run")
     (taken,) = [entry for entry in cluster.logged("stream_taken", from_us=6 * S) if entry[1] == "r2/proxy-0"]
     assert taken[2]["cnt"] >= published
     cluster.drain()
     assert cluster.published()[2] > published
     assert all(reached == cluster.published() for reached in cluster.delivered().values())
-    lost = cluster.logged("events_lost")
-    if not lost:
+    if not cluster.logged("events_lost"):
         cluster.check_deliveries()
 
 
@@ -101,11 +88,7 @@ def test_a_peer_that_catches_up_over_a_slow_link_does_not_hold_up_the_others():
     slow = type(MESH)(MESH.lan_us, MESH.wan_us, rate_bits_per_s=2_000_000)
     parameters = {**COARSE, "burst_limit_bytes": 20_000}
     cluster = Cluster(rate_per_s=3000, wires=slow, parameters=parameters)
-    cluster.run(3 * S)
-    cluster.network.stop("r3/proxy-0")
-    cluster.run(13 * S)
-    cluster.network.resume("r3/proxy-0")
-    cluster.run(14 * S)
+    play(cluster, "3 stop r3/proxy-0, 13 resume r3/proxy-0, 14 run")
     published = cluster.published()
     for client in ("r0/client-0", "r1/client-0"):
         reached = cluster.delivered()[client]

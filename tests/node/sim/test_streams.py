@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.node.chained import Chaos, chained, check
+from tests.node.chained import Chaos, chained, check, play
 from tests.node.cluster import Cluster, S
 
 ELSEWHERE = (("r0",), ("r1",), ("r0", "r1"), ("r1",), ("r1/driver-0", "r0/driver-0"), ("r0",))
@@ -35,14 +35,11 @@ def test_publishers_of_all_regions_share_a_stream_in_one_order():
 @pytest.mark.slow
 def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_nothing():
     cluster = several(rate_per_s=600)
-    cluster.run(2 * S)
-    cluster.network.cut("r0", "r1")
-    cluster.run(5 * S)
+    play(cluster, "2 cut r0 r1, 5 run")
     before = cluster.machine("r0/driver-0").loads[4].publisher.acknowledged
     cluster.run(6 * S)
     assert cluster.machine("r0/driver-0").loads[4].publisher.acknowledged == before
-    cluster.network.heal("r0", "r1")
-    cluster.run(9 * S)
+    play(cluster, "6 heal r0 r1, 9 run")
     assert cluster.machine("r0/driver-0").loads[4].publisher.acknowledged > before
     check(cluster)
 

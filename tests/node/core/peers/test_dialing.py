@@ -9,32 +9,32 @@ FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
 
 
 class Bench:
+    """A dialler that has begun."""
+
     def __init__(self):
         self.effects = []
         pauses = Pauses(FIRST_US, LAST_US, TIMEOUT_US)
         self.dialer = Dialer(Target("peer", "address", 7), pauses, Random(1), self.effects.append)
         self.now_us = 0
+        self.take(DialEvent.START)
 
     def take(self, event, after_us=0):
         self.now_us += after_us
+        self.effects.clear()
         return self.dialer.take(event, self.now_us)
 
-    def pause_us(self):
+    def pause_us(self, event, after_us=0):
+        """Take an event that ends an attempt or a connection; return how long the dialler pauses then."""
+        assert self.take(event, after_us)
         (timer,) = [effect for effect in self.effects if isinstance(effect, SetTimer)]
-        self.effects.clear()
         return timer.at_us - self.now_us
 
 
 def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
-    bench = Bench()
-    bench.take(DialEvent.START)
-    pauses = []
+    bench, pauses = Bench(), []
     for _ in range(100):
-        bench.effects.clear()
-        assert bench.take(DialEvent.FAILED)
-        pauses.append(bench.pause_us())
+        pauses.append(bench.pause_us(DialEvent.FAILED))
         assert bench.take(DialEvent.RETRY, after_us=pauses[-1])
-        bench.effects.clear()
     assert FIRST_US * 0.75 <= pauses[0] <= FIRST_US
     assert pauses[0] < pauses[1] < pauses[2]
     assert all(LAST_US * 0.75 <= pause <= LAST_US for pause in pauses[5:])
@@ -42,45 +42,33 @@ def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
 
 def test_an_attempt_into_silence_is_followed_by_the_next_one_soon():
     bench = Bench()
-    bench.take(DialEvent.START)
     for _ in range(10):
-        bench.effects.clear()
-        bench.take(DialEvent.FAILED, after_us=TIMEOUT_US)
-        assert bench.pause_us() == FIRST_US // 2
+        assert bench.pause_us(DialEvent.FAILED, after_us=TIMEOUT_US) == FIRST_US // 2
         bench.take(DialEvent.RETRY)
 
 
 def test_a_peer_that_closes_at_once_again_and_again_is_dialled_slower_and_slower():
-    bench = Bench()
-    bench.take(DialEvent.START)
-    pauses = []
+    bench, pauses = Bench(), []
     for _ in range(6):
         bench.take(DialEvent.CONNECTED)
-        bench.effects.clear()
-        bench.take(DialEvent.LOST)
-        pauses.append(bench.pause_us())
+        pauses.append(bench.pause_us(DialEvent.LOST))
         bench.take(DialEvent.RETRY, after_us=pauses[-1])
     assert pauses[-1] > 4 * pauses[0]
 
 
 def test_a_peer_that_has_spoken_is_dialled_soon_when_it_is_lost():
     bench = Bench()
-    bench.take(DialEvent.START)
     for _ in range(5):
         bench.take(DialEvent.FAILED)
         bench.take(DialEvent.RETRY)
     bench.take(DialEvent.CONNECTED)
     bench.dialer.settled()
-    bench.effects.clear()
-    bench.take(DialEvent.LOST, after_us=10_000_000)
-    assert bench.pause_us() <= FIRST_US
+    assert bench.pause_us(DialEvent.LOST, after_us=10_000_000) <= FIRST_US
 
 
 def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
     bench = Bench()
-    bench.take(DialEvent.START)
     bench.take(DialEvent.FAILED)
-    bench.effects.clear()
     bench.take(DialEvent.STOP)
     assert bench.effects == [CancelTimer(("dial", "peer"))]
     assert not bench.take(DialEvent.RETRY)
