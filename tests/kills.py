@@ -28,9 +28,6 @@ from pathlib import Path
 import psutil
 
 from experiments.files.locks import LockHeldError, folder_lock
-from tests.testbed.leftovers import wait_until
-from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.labs.live_on_machines import wait_until_clean
 from tests.testbed.runner.live import PROJECT, write_experiment
 
 CUTSET = (sys.executable, "-c", "from testbed.cli.main import main; main()")
@@ -40,9 +37,6 @@ TIDY_S = 60.0
 """Time for a command to end when asked: a run is collected and analysed."""
 PATIENCE_S = 5.0
 """Time from its end to the check."""
-LEASE_S = 10
-CLEAN_S = LEASE_S + 50.0
-"""For machines, which wait for their lease, and then end the run."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ROOTS = (Path("/tmp"), Path("/dev/shm"))
 PR_SET_CHILD_SUBREAPER = 36
@@ -83,12 +77,6 @@ COMMANDS = {
     "emulab": "emulab profile four-regions -o exported.xml",
     "schema": "schema tables",
 }
-ON_MACHINES = {
-    "hosts": "hosts LAB",
-    "machines": "run tiny.yaml --out runs-of-machines --on LAB --no-analyze",
-    "fetch": "fetch HALF --on LAB",
-}
-"""Commands on two machines of a lab, as root and without `--alone`."""
 LINES = "cut r0 r1\nsh sleep 1\nrestore r0 r1\nstatus\npackets\nexit\n"
 SUITE = """\
 suite: small
@@ -122,11 +110,10 @@ class Moment:
 class Place:
     """A folder with an experiment, a suite and one run, in which commands are ended."""
 
-    def __init__(self, folder: Path, *, alone: bool = False, lab: Lab | None = None) -> None:
+    def __init__(self, folder: Path, *, alone: bool = False) -> None:
         """alone: whether the temporary folders of the system, and orphans, are of these commands only."""
         self.folder = folder
         self.alone = alone
-        self.lab = lab
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         (folder / "lines").write_text(LINES)
@@ -138,12 +125,6 @@ class Place:
         [self.run] = (path for path in (folder / "runs").iterdir() if path.name != "latest")
         self._roots = self._in_roots()
         self._mounts = _mounts(str(folder))
-        self._half: Path | None = None
-        if lab is not None:
-            lab.know()
-            self._standing = lab.standing()
-            self._inventory = lab.write_inventory("kills.yaml", lease=f"{LEASE_S}s")
-            self._half = self._interrupted_run(lab)
 
     def prepare(self) -> None:
         """Make what commands that read archives or a history need."""
@@ -155,17 +136,15 @@ class Place:
         """Start a command of Cutset, in a session of its own. `< FILE` at its end is its standard input."""
         *words, before_last, last = ["", *arguments]
         words, given = ([*words, before_last, last], os.devnull) if before_last != "<" else (words, last)
-        inside = ["nsenter", "--target", str(self.lab.pid), "--net", "--"] if self.lab else []
         environment = {
             **os.environ,
-            **({"HOME": str(self.lab.home)} if self.lab else {}),
             "PYTHONPATH": str(PROJECT),
             "TMPDIR": str(self.temporary),
             MARK: token,
         }
         with (self.folder / given).open("rb") as stdin:
             return subprocess.Popen(
-                [*inside, *CUTSET, *words[1:]],
+                [*CUTSET, *words[1:]],
                 cwd=self.folder,
                 env=environment,
                 stdin=stdin,
@@ -176,23 +155,7 @@ class Place:
 
     def arguments(self, command: str) -> list[str]:
         """Return the words of a command."""
-        words = shlex.split((COMMANDS | ON_MACHINES)[command])
-        names = {"LAB": str(self._inventory), "HALF": str(self._half)} if self.lab else {}
-        return [names.get(word, word.replace("RUN", str(self.run))) for word in words]
-
-    def _interrupted_run(self, lab: Lab) -> Path:
-        """Return a run that is still on its machines, and store what they have of it."""
-        process = self.start([*self.arguments("machines"), "--set", "duration=60s"], "made")
-        runs = {name: machine.path(machine.folder) / "runs" for name, machine in lab.machines.items()}
-        wait_until(lambda: all(any(each.glob("*/deliveries/*")) for each in runs.values()), "events", TIDY_S)
-        process.kill()
-        process.wait()
-        wait_until_clean(lab, self._standing, timeout_s=CLEAN_S)
-        for name, folder in runs.items():
-            shutil.copytree(folder, self.folder / "stored" / name)
-        [made] = (self.folder / "runs-of-machines").glob("*-tiny-*")
-        shutil.copytree(made.parent, self.folder / "stored" / "here", symlinks=True)
-        return self.folder / "runs-of-fetch" / made.name
+        return [word.replace("RUN", str(self.run)) for word in shlex.split(COMMANDS[command])]
 
     def takes_s(self, command: str) -> float:
         """How long it takes when it is not ended, on what is there. Raises RuntimeError if it fails."""
@@ -217,11 +180,10 @@ class Place:
             process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(TIDY_S)
-        until_s = time.monotonic() + (CLEAN_S if self.lab else PATIENCE_S)
+        until_s = time.monotonic() + PATIENCE_S
         looks: dict[str, Callable[[], Iterable[str]]] = {
             "running": lambda: self._processes(token) if process.poll() is not None else [str(process.pid)],
             "locked": lambda: (str(run) for run in self._runs() if not _is_free(run)),
-            "on machines": lambda: self.lab.left_since(self._standing) if self.lab else [],
             "mounted": lambda: _mounts(str(self.folder)) - self._mounts,
             "temporary": lambda: map(str, [*self.temporary.iterdir(), *(self._in_roots() - self._roots)]),
             "in the making": lambda: map(str, self._unfinished()),
@@ -261,18 +223,12 @@ class Place:
         return found - java | {path for folder in java for path in folder.iterdir()}
 
     def clear(self) -> None:
-        """Remove what an earlier attempt has made, and bring back what `fetch` is to fetch."""
+        """Remove what an earlier attempt has made."""
         for path in self.folder.iterdir():
             if path.name.startswith(("runs-of-", "history", "hunt", "exported", ".")):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path in self.temporary.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        for name, machine in self.lab.machines.items() if self.lab else ():
-            runs = machine.path(machine.folder) / "runs"
-            shutil.rmtree(runs)
-            shutil.copytree(self.folder / "stored" / name, runs)
-        if self.lab:
-            shutil.copytree(self.folder / "stored" / "here", self.folder / "runs-of-fetch", symlinks=True)
 
 
 def processes_with(token: str) -> dict[str, int]:
@@ -305,7 +261,7 @@ def _mounts(folder: str) -> set[str]:
 def main() -> int:
     """Run the commands; return 1 if any left something."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("commands", nargs="*", default=list(COMMANDS), choices=[*COMMANDS, *ON_MACHINES, []])
+    parser.add_argument("commands", nargs="*", default=list(COMMANDS), choices=[*COMMANDS, []])
     parser.add_argument("--moments", type=int, default=10, help="of each command")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, required=True, help="an empty one")
@@ -314,12 +270,9 @@ def main() -> int:
     if given.alone:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets background commands ignore it
-    with contextlib.ExitStack() as stack:
-        on_machines = bool(ON_MACHINES.keys() & given.commands)
-        lab = stack.enter_context(Lab(2)) if on_machines else None
-        place = Place(given.folder.resolve(), alone=given.alone and not on_machines, lab=lab)
-        place.prepare()
-        return _moments(place, given.commands, given.moments, given.seed)
+    place = Place(given.folder.resolve(), alone=given.alone)
+    place.prepare()
+    return _moments(place, given.commands, given.moments, given.seed)
 
 
 def _moments(place: Place, commands: Sequence[str], number: int, seed: int) -> int:
