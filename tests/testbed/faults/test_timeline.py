@@ -1,6 +1,7 @@
 """How faults add up: cases that can be read, and the rule against a dumb evaluator of single instants."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -42,28 +43,9 @@ def changes_of(*faults: Given) -> list[LinkChange]:
     return link_changes(read(faults), TOPOLOGY, DURATION_S * SECOND)
 
 
-def told(
-    changes: Sequence[LinkChange], direction: LinkDirectionName = LinkDirectionName.FORWARD
-) -> list[tuple[float, str, str, str]]:
-    """Second, fault, link and state of the changes of one direction."""
-    return [(c.at_us / SECOND, c.fault, c.link, c.state) for c in changes if c.direction is direction]
-
-
-def test_a_cut_lasts_until_it_is_restored():
-    changes = changes_of(
-        {"name": "cut", "at": "5s", "cut": ["r0", "r1"]}, {"at": "9s", "restore": ["r0", "r1"]}
-    )
-    expected = [(5, "cut", "r0-r1", "blackhole"), (9, "restore-1", "r0-r1", "up")]
-    assert told(changes) == told(changes, LinkDirectionName.BACKWARD) == expected
-
-
-def test_nothing_changes_once_the_run_is_over():
-    assert len(told(changes_of({"at": "29s", "cut": ["r0", "r1"], "for": "2s"}))) == 1
-
-
 def test_restoring_a_link_ends_every_earlier_fault_on_it_alone():
     changes = changes_of({"at": "5s", "isolate": "r0"}, {"at": "7s", "restore": ["r1", "r0"]})
-    assert told(changes) == [
+    assert [(c.at_us / SECOND, c.fault, c.link, c.state) for c in changes if c.direction == "forward"] == [
         (5, "isolate-1", "r0-r1", "blackhole"),
         (5, "isolate-1", "r2-r0", "blackhole"),
         (7, "restore-1", "r0-r1", "up"),
@@ -96,17 +78,6 @@ def test_processes_change_by_time():
         (5 * SECOND, "kill-1", "r0/proxy-0", "kill"),
         (9 * SECOND, "restart-1", "r0/proxy-0", "restart"),
     ]
-
-
-@pytest.mark.parametrize("cycles", [10_000])
-@pytest.mark.slow
-def test_many_flaps_are_planned_at_once(cycles):
-    changes = link_changes(
-        read([{"at": "0s", "flap": ["r0", "r1"], "down": "1ms", "up": "1ms", "for": f"{2 * cycles}ms"}]),
-        TOPOLOGY,
-        100 * SECOND,
-    )
-    assert len(changes) == 4 * cycles
 
 
 # The dumb evaluator: what holds at one instant, from the words of the rule alone.
@@ -220,31 +191,16 @@ def at_instant(
 def test_changes_amount_to_the_rule_at_every_instant(faults):
     changes = link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND)
     assert changes == sorted(changes, key=lambda change: change.at_us)
+    assert {change.fault for change in changes} <= {f"f{number}" for number in range(len(faults))}
     for link in LINKS:
-        for forward in (True, False):
-            direction = LinkDirectionName.FORWARD if forward else LinkDirectionName.BACKWARD
-            mine = [c for c in changes if (c.link, c.direction) == (link, direction)]
+        for direction in LinkDirectionName:
+            mine = [change for change in changes if (change.link, change.direction) == (link, direction)]
+            states = [(LinkState.UP, LinkParameters(**BASE)), *((c.state, c.parameters) for c in mine)]
+            assert all(before != after for before, after in pairwise(states)), "a change that changes nothing"
             for half_seconds in range(2 * DURATION_S):
                 instant = half_seconds / 2
-                past = [c for c in mine if c.at_us <= instant * SECOND]
-                now = (
-                    (past[-1].state, past[-1].parameters) if past else (LinkState.UP, LinkParameters(**BASE))
-                )
-                assert now == at_instant(faults, link, forward, instant)
-
-
-@given(st.lists(any_fault, max_size=7))
-@pytest.mark.slow
-def test_every_change_changes_something_and_names_a_fault(faults):
-    known = {f"f{number}" for number in range(len(faults))}
-    last = dict.fromkeys(
-        ((link, direction) for link in LINKS for direction in LinkDirectionName),
-        (LinkState.UP, LinkParameters(**BASE)),
-    )
-    for change in link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND):
-        assert (change.state, change.parameters) != last[change.link, change.direction]
-        last[change.link, change.direction] = (change.state, change.parameters)
-        assert change.fault in known
+                now = states[sum(change.at_us <= instant * SECOND for change in mine)]
+                assert now == at_instant(faults, link, direction is LinkDirectionName.FORWARD, instant)
 
 
 def test_selected_packets_have_a_state_of_their_own_from_all_faults_that_act_on_them():

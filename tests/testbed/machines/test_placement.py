@@ -29,13 +29,7 @@ def plan() -> Plan:
 
 FOUR = inventory(*(machine(number, serves=(f"r{number}",)) for number in range(4)))
 FIVE = inventory(
-    machine(
-        0,
-        serves=(
-            "r0",
-            "r1",
-        ),
-    ),
+    machine(0, serves=("r0", "r1")),
     machine(1, serves=("r2",)),
     machine(2, serves=("r2",)),
     machine(3),

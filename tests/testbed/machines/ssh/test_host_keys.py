@@ -94,17 +94,6 @@ def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(
     assert f"`ssh-keygen -R {name}`" in str(refusal.value)
 
 
-def test_authorities_and_unknown_key_types_in_known_hosts_are_ignored(
-    pair: Lab, machine: InventoryMachine
-) -> None:
-    pair.know()
-    known = known_hosts(pair).read_text()
-    authority = f"@cert-authority *.example.org {Key.new().public} our CA\n"
-    known_hosts(pair).write_text(f"# ours\n\n{authority}{machine.control} ssh-dss AAAA\n{known}")
-    with log_in(pair, machine, host_key=None) as connection:
-        assert connection.run(["hostname"]).stdout == b"h0\n"
-
-
 @pytest.mark.parametrize("how", ["known", "pinned", "known by another key"])
 def test_a_revoked_key_is_refused_whatever_else_is_known_of_it(
     pair: Lab, machine: InventoryMachine, how: str

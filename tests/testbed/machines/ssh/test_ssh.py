@@ -91,9 +91,6 @@ def test_the_agents_key_logs_in(
             agent.terminate()
 
 
-# Root.
-
-
 # Broken connections.
 
 
