@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.files.whole_files import write_whole
 from experiments.records.rundir import RunDirectory
 
-__all__ = ["write_report"]
+__all__ = ["write_page", "write_report"]
 
 
 def write_report(run: RunDirectory) -> Path:
@@ -16,19 +16,25 @@ def write_report(run: RunDirectory) -> Path:
     page name the run relative to the current directory. Raises InputError if there is no run, no analysis of
     it, or a folder of it is a link.
     """
-    # Some commands read only quantities of this package; its templates take long to import.
     from analysis.jobs.work import run_alongside  # noqa: PLC0415
+
+    run.check_folders()
+    with run_alongside(_draw, run, doing="drawing figures"):
+        return write_page(run)
+
+
+def write_page(run: RunDirectory) -> Path:
+    """Write report.html and the pictures of messages around faults. Returns the page's path."""
+    # Some commands read only quantities of this package; its templates take long to import.
     from analysis.pages.report import content  # noqa: PLC0415
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
     from analysis.systems.catalog import sections  # noqa: PLC0415
 
-    run.check_folders()
     record = read_record(run)
-    with run_alongside(_draw, run, doing="drawing figures"):
-        more = (*content.section(record, run), *sections(record, run))
-        page = render(record, write_diagrams(record, run), moments(run, record), more)
+    more = (*content.section(record, run), *sections(record, run))
+    page = render(record, write_diagrams(record, run), moments(run, record), more)
     write_whole(run.report_html, page)
     return run.report_html
 

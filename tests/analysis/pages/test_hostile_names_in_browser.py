@@ -15,12 +15,7 @@ from analysis.live.view import live_charts
 from analysis.pages.nights import write_site
 from analysis.pages.report.sweep_page import write_sweep_report
 from tests.analysis.history.records import make_record
-from tests.analysis.pages.report.browsing import (
-    LOADED_MS,
-    WIDE,
-    Complaints,
-    browser,  # noqa: F401 (a fixture)
-)
+from tests.analysis.pages.report.browsing import LOADED_MS, WIDE, Complaints
 from tests.analysis.pages.report.synthetic_sweep import Made, plan, summary, write_sweep
 
 pytestmark = pytest.mark.browser
@@ -35,7 +30,7 @@ HOSTILE = "".join(NAMES)
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator["Visit"]:  # noqa: F811
+def visit(browser: Browser) -> Iterator["Visit"]:
     visit = Visit(browser)
     yield visit
     for context in browser.contexts:
@@ -45,7 +40,7 @@ def visit(browser: Browser) -> Iterator["Visit"]:  # noqa: F811
 class Visit:
     """Opens a page, with everything that is folded; it must stand by itself."""
 
-    def __init__(self, browser: Browser) -> None:  # noqa: F811
+    def __init__(self, browser: Browser) -> None:
         self.browser = browser
 
     def __call__(self, address: str, root: str) -> Page:

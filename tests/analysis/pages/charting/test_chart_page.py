@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from datetime import date
 
 import pytest
 
@@ -14,9 +13,6 @@ from analysis.pages.charting.chart_model import (
     ChartSeries,
     ChartSpan,
     Reference,
-    as_day,
-    highest,
-    two_decades,
 )
 from analysis.pages.charting.chart_page import LIBRARY, as_json, chart_scripts, embedded
 from analysis.pages.report.formatting import tick_text
@@ -69,30 +65,9 @@ def test_equal_x_are_listed_once_and_defaults_not_at_all() -> None:
     assert set(data) == {"key", "title", "xs", "x", "y", "series"}
 
 
-def test_spans_may_be_elsewhere() -> None:
-    one = chart(ChartSeries("a", "red", (0,), (1,)), spans=(ChartSpan("cut", 1, 2),))
-    assert "spans" not in as_json(one, spans=False)
-    assert as_json(one)["spans"] == [{"label": "cut", "start": 1, "end": 2}]
-
-
 def test_a_value_that_is_no_number_is_a_gap() -> None:
     data = as_json(chart(ChartSeries("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
     assert data["series"][0]["y"] == (None, None, 1.0)
-
-
-def test_days_are_counted_from_1970() -> None:
-    assert as_day(date(1970, 1, 1)) == 0
-    assert as_day(date(2026, 11, 22)) == 20_779
-
-
-@pytest.mark.parametrize(("values", "wide"), [((1.0, 99.0), False), ((0.0, 1.0, 100.0), True), ((), False)])
-def test_two_decades_need_a_logarithmic_axis(values: tuple[float, ...], wide: bool) -> None:
-    assert two_decades(values) == wide
-
-
-def test_the_highest_value_counts_bands_and_not_gaps() -> None:
-    assert highest([ChartSeries("a", "red", (0, 1), (1, None), (0, None), (7, None))]) == 7
-    assert highest([]) == 0
 
 
 @pytest.mark.parametrize(

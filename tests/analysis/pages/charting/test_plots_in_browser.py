@@ -13,16 +13,13 @@ from analysis.pages.charting.chart_page import embedded
 from analysis.pages.page_environment import environment
 from tests.analysis.pages.report.browsing import (
     Opened,
-    browser,
     has_lines,
     inked,
-    opened,
     plot,
     shown_range,
     ticks,
 )
 
-__all__ = ["browser", "opened"]  # fixtures
 pytestmark = pytest.mark.browser
 
 RED, BLUE = "#ff0000", "#0000ff"
@@ -51,10 +48,8 @@ def logarithmic(*values: float) -> Chart:
 
 def fitted(*values: float) -> Chart:
     """Return a chart whose axis need not start at 0."""
-    axis = Axis("delay, ms", "ms", from_zero=False)
-    return Chart(
-        "simple", "Fitted", X, axis, (ChartSeries("a", RED, range(len(values)), values),), small=True
-    )
+    line = ChartSeries("a", RED, range(len(values)), values)
+    return Chart("", "Fitted", X, Axis("delay, ms", "ms", from_zero=False), (line,), small=True)
 
 
 NESTED = (
@@ -67,18 +62,21 @@ ALIKE = ((793.45, 793.52), (79_998.2, 79_998.6), (999.9, 1000.1), (0.0021, 0.002
 BENT = ChartSeries(
     "back", BLUE, (1.0, 3.0, 2.0), (1.0, 2.0, 3.0)
 )  # its x goes back: latency beyond saturation
+PLOTS = {
+    "simple": SIMPLE,
+    "bent": Chart("", "Bent", X, Y, (BENT, ChartSeries("on", RED, (0.0, 4.0), (1.0, 1.0)))),
+    "hatched": replace(SIMPLE, spans=(ChartSpan("", 1, 2, hatched=True),), references=(FAR,)),
+    "nested": replace(SIMPLE, spans=NESTED),
+    "days": nights(0, 3, 6, 9),
+    "months": nights(0, 30, 61),
+    "decades": logarithmic(0.5, 80_000.0),
+    "two-decades": logarithmic(1.0, 150.0),
+    **{f"similar-{number}": fitted(*values) for number, values in enumerate(ALIKE)},
+}
 PAGES: dict[str, Sequence[Chart]] = {
-    "simple": (SIMPLE,),
+    "plots": tuple(replace(chart, key=key) for key, chart in PLOTS.items()),
     "together": tuple(replace(SIMPLE, key=key, together="all") for key in ("simple", "other")),
-    "bent": (Chart("simple", "Bent", X, Y, (BENT, ChartSeries("on", RED, (0.0, 4.0), (1.0, 1.0)))),),
-    "hatched": (replace(SIMPLE, spans=(ChartSpan("", 1, 2, hatched=True),), references=(FAR,)),),
-    "nested": (replace(SIMPLE, spans=NESTED),),
-    "few days": (nights(0, 3, 6, 9),),
-    "months": (nights(0, 30, 61),),
-    "decades": (logarithmic(0.5, 80_000.0),),
-    "two decades": (logarithmic(1.0, 150.0),),
-    **{f"similar {number}": (fitted(*values),) for number, values in enumerate(ALIKE)},
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +102,26 @@ def said(page: Page) -> str:
     return text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
-def test_the_unit_is_on_the_axis_and_numbers_as_in_tables(opened: Opened) -> None:
-    page = opened("simple")
+def test_axes_have_their_unit_and_ticks_as_tables_and_calendars_write_them(opened: Opened) -> None:
+    page = opened("plots")
+
+    def written(key: str, axis: int = 1) -> list[str]:
+        plot(page, key)
+        return ticks(page, key, axis)
+
     expect(plot(page, "simple").locator(".unit")).to_have_text("events/s at one client")
-    assert {"0", "5000", "10 000", "20 000"} <= set(ticks(page, "simple"))
+    assert {"0", "5000", "10 000", "20 000"} <= set(written("simple"))
+    assert written("days", 0) == [f"{day} Nov" for day in range(1, 11)]
+    assert written("months", 0) == ["Nov 2026", "Dec", "Jan 2027"]
+    assert written("decades") == ["1", "10", "100", "1000", "10 000", "100 000"]
+    assert {"1", "2", "5", "10", "20", "50", "100"} <= set(written("two-decades"))
+    for number in range(len(ALIKE)):  # an axis that does not start at 0
+        found = written(f"similar-{number}")
+        assert len(set(found)) == len(found) >= 2
 
 
-def test_a_gap_is_a_gap_and_what_stands_alone_is_seen(opened: Opened) -> None:
-    page = opened("simple")
+def test_a_gap_is_a_gap_what_stands_alone_is_seen_and_a_line_may_go_back(opened: Opened) -> None:
+    page = opened("plots")
     plot(page, "simple")
     has_lines(page, "simple", 1)
     drawn_at = """all => { const { uplot } = Plots.of("simple"), { left, top, width, height } = uplot.bbox;
@@ -120,19 +130,29 @@ def test_a_gap_is_a_gap_and_what_stands_alone_is_seen(opened: Opened) -> None:
         return all.map((x) => { const column = Math.round(uplot.valToPos(x, "x", true) - left);
           return Array.from({ length: height }, (_, row) => 4 * (row * width + column)).some(isRed); }); }"""
     assert page.evaluate(drawn_at, [0.5, 1.5, 2.5, 3.5]) == [True, False, False, True]
+    plot(page, "bent")
+    has_lines(page, "bent", 2)
+    assert inked(page, "bent", BLUE) > 300
+    page.locator("#plot-bent").hover(position={"x": 300, "y": 100})
+    expect(page.locator("#plot-bent .read-out")).to_contain_text("back")
 
 
-def test_a_line_may_go_back(opened: Opened) -> None:
-    page = opened("bent")
-    plot(page, "simple")
-    has_lines(page, "simple", 2)
-    assert inked(page, "simple", BLUE) > 300
-    page.locator("#plot-simple").hover(position={"x": 300, "y": 100})
-    expect(page.locator("#plot-simple .read-out")).to_contain_text("back")
+def test_names_of_nested_faults_are_below_each_other_and_a_far_reference_is_not_drawn(opened: Opened) -> None:
+    page = opened("plots")
+    names = plot(page, "nested").locator(".span-name")
+    expect(names).to_have_text(["outer", "inner"])
+    outer, inner = (names.nth(i).bounding_box() for i in range(2))
+    assert outer
+    assert inner
+    assert inner["y"] >= outer["y"] + outer["height"] - 1
+    for key in ("simple", "hatched"):
+        plot(page, key)
+    assert inked(page, "hatched", "#e4e5e8") > inked(page, "simple", "#e4e5e8") + 1000  # without evidence
+    assert page.locator("#plot-hatched .reference-name").count() == 0
 
 
 def test_keys_read_values_aloud_zoom_and_show_all_again(opened: Opened) -> None:
-    page = opened("simple")
+    page = opened("plots")
     slider = plot(page, "simple")
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -172,59 +192,8 @@ def test_dragging_zooms_all_that_belong_together_and_switches_hold_for_them(open
         has_lines(page, key, 0)
 
 
-def test_names_of_nested_faults_are_below_each_other(opened: Opened) -> None:
-    names = plot(opened("nested"), "simple").locator(".span-name")
-    expect(names).to_have_text(["outer", "inner"])
-    outer, inner = (names.nth(i).bounding_box() for i in range(2))
-    assert outer
-    assert inner
-    assert inner["y"] >= outer["y"] + outer["height"] - 1
-
-
-def test_a_time_without_evidence_is_hatched_and_a_far_reference_is_not_drawn(opened: Opened) -> None:
-    page = opened("hatched")
-    plot(page, "simple")
-    assert inked(page, "simple", "#e4e5e8") > inked(opened("simple"), "simple", "#e4e5e8") + 1000
-    assert page.locator("#plot-simple .reference-name").count() == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("few days", [f"{day} Nov" for day in range(1, 11)]),
-        ("months", ["Nov 2026", "Dec", "Jan 2027"]),
-    ],
-)  # fmt: skip
-def test_days_are_written_as_dates_and_months_by_their_names(
-    opened: Opened, name: str, written: list[str]
-) -> None:
-    page = opened(name)
-    plot(page, "simple")
-    assert ticks(page, "simple", axis=0) == written
-
-
-def test_a_logarithmic_axis_over_many_decades_has_ticks_at_decades_alone(opened: Opened) -> None:
-    page = opened("decades")
-    plot(page, "simple")
-    assert ticks(page, "simple") == ["1", "10", "100", "1000", "10 000", "100 000"]
-    page = opened("two decades")
-    plot(page, "simple")
-    assert {"1", "2", "5", "10", "20", "50", "100"} <= set(ticks(page, "simple"))
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("alike")])
-def test_an_axis_that_does_not_start_at_zero_has_ticks_that_differ_as_written(
-    opened: Opened, name: str
-) -> None:
-    page = opened(name)
-    plot(page, "simple")
-    written = ticks(page, "simple")
-    assert len(written) >= 2
-    assert len(set(written)) == len(written)
-
-
 def test_print_is_light_and_no_wider_than_paper(opened: Opened) -> None:
-    page = opened("simple", color_scheme="dark")
+    page = opened("plots", color_scheme="dark")
     plot(page, "simple")
     assert inked(page, "simple", "#31353e") > 500  # the grid's
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -13,7 +13,6 @@ from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import PHONE, Opened, has_lines, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser
-PAIRS = ("crashed", "hostile")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def page_of(
     return cache(page)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", ["crashed", "hostile"])
 def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
     page = opened(name, viewport=PHONE, color_scheme="dark")
     assert no_sideways_scroll(page)
@@ -39,8 +38,11 @@ def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(opened: Opened,
     assert no_sideways_scroll(page)
 
 
-def test_both_runs_are_drawn_and_their_values_read_out(opened: Opened) -> None:
+def test_differences_are_on_the_first_screen_and_both_runs_drawn_with_their_values(opened: Opened) -> None:
     page = opened("later")
+    first = page.locator("section.first")
+    expect(first).to_contain_text("experiment.workload.rate")
+    expect(first).to_contain_text("cut: events flow again")
     chart = plot(page, "throughput")
     has_lines(page, "throughput", 2)
     chart.hover(position={"x": 200, "y": 100})
@@ -54,10 +56,3 @@ def test_a_doubtful_run_is_marked_beside_every_conclusion(opened: Opened) -> Non
     page = opened("invalid")
     expect(page.locator(".qualifier")).to_have_text("B invalid")
     expect(page.locator(".sides .card").nth(1)).to_contain_text("the kernel dropped 17 packets")
-
-
-def test_differences_are_on_the_first_screen(opened: Opened) -> None:
-    page = opened("later")
-    first = page.locator("section.first")
-    expect(first).to_contain_text("experiment.workload.rate")
-    expect(first).to_contain_text("cut: events flow again")

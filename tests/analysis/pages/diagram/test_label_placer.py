@@ -39,15 +39,3 @@ def test_labels_of_steep_arrows_are_horizontal() -> None:
     found = places().along((300.0, 50.0), (340.0, 350.0), "EVENTS")
     assert found
     assert found.angle == 0.0
-
-
-def test_labels_avoid_occupied_areas() -> None:
-    here = places()
-    here.take(0.0, 0.0, 600.0, 99.0)
-    found = here.along(*LEVEL, "EVENTS")
-    assert found
-    assert found.y > 100
-
-
-def test_nothing_stands_outside() -> None:
-    assert places().along((10.0, 1.0), (20.0, 1.0), "a label that is much too long for its place" * 3) is None

@@ -2,9 +2,12 @@
 
 import pytest
 
+from analysis.messages import label as label_module
 from analysis.pages.diagram.merging import Merging, TypicalDelays, arrows
-from analysis.pages.diagram.ranks import HEARTBEAT, ranks_of
+from analysis.pages.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from analysis.pages.diagram.scene import Arrow
+from node.systems import codecs
+from tests.analysis.messages.test_nested import CODEC
 from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 
@@ -48,21 +51,10 @@ def test_of_too_many_runs_those_with_gaps_are_merged_too() -> None:
     assert arrow.label == "4 \u00d7 EVENTS s2 [1..8000]"
 
 
-def test_lost_messages_are_not_hidden_among_those_that_came() -> None:
-    rows = batches([0, 1, 2]) + [
-        events(0.3 + 0.1 * n, A, B, 2, 1 + (3 + n) * BATCH, took_s=None) for n in range(3)
-    ]
-    assert [(arrow.fate, len(arrow.flights)) for arrow in made(rows)] == [("arrived", 3), ("lost", 3)]
-
-
 def test_a_pause_ends_a_run() -> None:
     rows = batches([0, 1, 2]) + [events(2.0 + 0.1 * n, A, B, 2, 1 + (3 + n) * BATCH) for n in range(3)]
     assert len(made(rows, span_s=8.0)) == 2
     assert len(made(rows, span_s=80.0)) == 1
-
-
-def test_two_messages_stay_two() -> None:
-    assert labels(batches([0, 1])) == ["EVENTS s2 [1..1000]", "EVENTS s2 [1001..2000]"]
 
 
 def test_streams_and_ways_are_kept_apart() -> None:
@@ -80,3 +72,23 @@ def test_messages_without_numbers_are_counted() -> None:
 def test_a_lost_message_slopes_as_those_that_came_the_same_way() -> None:
     rows = [*batches([0], took_s=0.03), *batches([5], took_s=None)]
     assert [arrow.lasting_s for arrow in made(rows)] == pytest.approx([0.03, 0.03])
+
+
+def test_every_ordinary_message_is_one_of_a_protocol() -> None:
+    known = {name for codec in codecs().values() for name in codec.by_name}
+    assert known >= set(RANKS.ordinary) - {HEARTBEAT}
+
+
+def test_rare_messages_outrank_data_and_data_outranks_gossip() -> None:
+    ranks = [RANKS.rank(kind) for kind in ("SUBSCRIBE", "a type of tomorrow", "EVENTS", "NOTIFY", HEARTBEAT)]
+    assert ranks[0] == ranks[1]
+    assert ranks[1:] == sorted(set(ranks), reverse=True)
+    assert not set(RANKS.events) & set(RANKS.leaving_first)
+
+
+def test_a_label_calls_addresses_by_the_names_of_hosts(monkeypatch) -> None:
+    monkeypatch.setattr(label_module, "codec_of", lambda system: CODEC)
+    named = Ranks("toys", (), (), "", {}, {"10.0.2.3": "r2-node-1"})
+    row = {"type": "HELLO", "within": "DETOUR", "source": 0x0A000001, "target": 0x0A000203}
+    assert named.label(row) == "DETOUR for r2-node-1: HELLO"
+    assert Ranks("toys", (), (), "", {}).label(row) == "DETOUR for 10.0.2.3: HELLO"

@@ -1,7 +1,6 @@
 """Selection of drawn messages: all if readable; otherwise the informative ones and the number omitted."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from analysis.pages.diagram.message_selection import (
     select_messages,
 )
 from analysis.pages.diagram.ranks import ranks_of
+from analysis.pages.diagram.scene_builder import disturbed_streams
 from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 
@@ -77,12 +77,6 @@ def test_of_too_many_messages_rare_ones_and_those_between_regions_stay() -> None
     assert all(REGIONS[arrow.sender] != REGIONS[arrow.receiver] for arrow in found.arrows)
     assert any("within regions" in text for text in found.left_out)
     assert any("heartbeat" in text for text in found.left_out)
-
-
-def test_everything_is_drawn_or_counted() -> None:
-    rows = [*busy(), SUBSCRIBE]
-    found = chosen(rows)
-    assert drawn(found) + counted(found) == len(rows)
 
 
 @given(
@@ -167,5 +161,14 @@ def test_messages_whose_way_is_not_known_are_counted(column: str) -> None:
     assert (drawn(found), counted(found)) == (1, 1)
 
 
-def test_a_plain_question_is_answered_by_both_ends() -> None:
-    assert drawn(chosen(busy(), replace(ALL, regions=frozenset({"r0", "r1"})))) > 0
+def test_a_resubscribed_stream_is_more_informative_than_one_that_lost_batches() -> None:
+    rows = [
+        events(1.0, "r0-proxy-0", "r1-proxy-0", 0, 1),
+        *(events(1.0 + n / 100, "r2-proxy-0", "r3-proxy-0", 2, 1, took_s=None) for n in range(5)),
+        message(1.2, "r2-proxy-0", "r0-proxy-0", "SUBSCRIBE", stream=3, cnt=5),
+    ]
+    assert disturbed_streams(rows, ranks_of("sprinkler")) == [3, 2]
+
+
+def test_streams_that_only_flowed_were_not_disturbed() -> None:
+    assert disturbed_streams([events(1.0, "r0-proxy-0", "r1-proxy-0", 0, 1)], ranks_of("sprinkler")) == []

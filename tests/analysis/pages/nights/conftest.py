@@ -13,10 +13,8 @@ from analysis.history.history_schemas import HistoryFilter
 from analysis.pages.nights import write_site
 from experiments.records.rundir import RunDirectory
 from tests.analysis.history.year import Planted, make_year, night_of
-from tests.analysis.pages.report.browsing import LOADED_MS, WIDE, Complaints, browser
+from tests.analysis.pages.report.browsing import LOADED_MS, WIDE, Complaints
 from tests.analysis.pages.report.synthetic_run import write_run
-
-__all__ = ["browser"]  # a fixture
 
 NIGHTS = 40
 TONIGHT = night_of(NIGHTS - 1)

@@ -9,21 +9,15 @@ from tests.analysis.pages.report.browsing import PHONE, has_lines, no_sideways_s
 pytestmark = pytest.mark.browser
 
 
-def test_the_verdict_is_seen_without_scrolling(visit: Visits) -> None:
-    page = visit("index.html", viewport=PHONE)
+def test_on_a_phone_no_page_is_wider_than_the_screen_and_the_verdict_is_seen(
+    visit: Visits, written: Written
+) -> None:
+    run = written.runs("link-failure-00")[0]
+    for name in ("experiments/simulated~link-failure-00.html", f"runs/{run}.html", "index.html"):
+        page = visit(name, viewport=PHONE, color_scheme="dark")
+        assert no_sideways_scroll(page), name
     expect(page.locator("#verdict")).to_be_in_viewport()
     expect(page.locator("#verdict")).to_contain_text("1\u00a0number")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_no_page_is_wider_than_the_screen(visit: Visits, written: Written, scheme: str) -> None:
-    run = written.runs("link-failure-00")[0]
-    for name in ("index.html", "experiments/simulated~link-failure-00.html", f"runs/{run}.html"):
-        assert no_sideways_scroll(visit(name, viewport=PHONE, color_scheme=scheme)), name
-
-
-def test_looks_and_theme_are_taken_from_the_sites_own_files(visit: Visits) -> None:
-    page = visit("index.html", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 20, 24)"
     page.locator("#theme").click()  # from "as the system has it" to light
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(247, 247, 245)"

@@ -43,7 +43,7 @@ class Complaints:
         page.on("request", lambda r: self.found.append(f"request: {r.url}") if r.url != address else None)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Yield the machine's Chromium, headless."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")

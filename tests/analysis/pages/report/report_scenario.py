@@ -61,3 +61,20 @@ class Scenario:
 
 
 DEFAULT = Scenario()
+HOSTILE = '</script><img src=x onerror="boom()">{{ 7*7 }} & <b>'
+SCENARIOS = {
+    "passed": DEFAULT,
+    "narrow": Scenario(headroom_per_s=4_000, link_rate_bits_per_s=4_500_000),
+    "invalid": Scenario(valid=False),
+    "crashed": Scenario(crashed=True),
+    "undisturbed": Scenario(fault=False, paper=None),
+    "uncaptured": Scenario(captures=False),
+    "crowded": Scenario(more_cuts=(("r0-r1", 22.0), ("r1-r2", 25.0), ("r0-r2", 28.0), ("r0-r3", 50.0))),
+    "hostile": Scenario(
+        regions=("r0", "r1", "<i>r2<b>", 'r3"onload="x'),
+        experiment=HOSTILE,
+        description=HOSTILE,
+        problems=(HOSTILE,),
+        switched_s={"<i>r2<b>": 19.98, 'r3"onload="x': 19.71},
+    ),
+}

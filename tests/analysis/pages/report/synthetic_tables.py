@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.timelines import schemas
 from experiments.planned.plan import Plan
 from tests.analysis.pages.report.report_scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
 
@@ -113,42 +114,38 @@ def latency(scenario: Scenario, random: np.random.Generator) -> list[dict[str, A
     return rows
 
 
+def recovered(scenario: Scenario, origin: str) -> dict[str, float]:
+    """Return the figures of the recovery of a region's stream at the other end of the cut."""
+    switch_s = scenario.switched_s[origin] - scenario.cut_s
+    level_s = scenario.level_s(origin) - scenario.cut_s
+    missed = round(switch_s * scenario.rate_per_s)
+    return {
+        "detect_s": 0.412,
+        "resubscribe_s": switch_s - 0.08,
+        **dict.fromkeys(("switch_s", "loss_derived_s", "connectivity_lost_s"), switch_s),
+        "catch_up_s": scenario.caught_up_s(origin) - scenario.cut_s,
+        **dict.fromkeys(("settled_s", "rate_derived_s"), level_s),
+        **dict.fromkeys(("impaired", "backlog_events"), missed),
+    }
+
+
 def recovery(scenario: Scenario) -> list[dict[str, Any]]:
     """Rows of the recovery table: every (fault, stream, client)."""
-    if not scenario.fault:
-        return []
     rows = []
-    for stream, origin in enumerate(scenario.regions):
+    for stream, origin in enumerate(scenario.regions if scenario.fault else ()):
         for to in scenario.regions:
-            affected = {origin, to} == set(scenario.cut_ends)
-            switch_s = scenario.switched_s[origin] - scenario.cut_s if affected else None
-            rows.extend(
-                {
-                    "fault": "cut",
-                    "stream": stream,
-                    "client": f"{to}-client-{i}",
-                    "affected": affected,
-                    "requested_s": scenario.cut_s,
-                    "applied_s": scenario.cut_s + 0.002,
-                    "detect_s": 0.412 if affected else None,
-                    "resubscribe_s": switch_s - 0.08 if switch_s else None,
-                    "switch_s": switch_s,
-                    "catch_up_s": scenario.caught_up_s(origin) - scenario.cut_s if affected else None,
-                    "settled_s": scenario.level_s(origin) - scenario.cut_s if affected else None,
-                    "rate_derived_s": scenario.level_s(origin) - scenario.cut_s if affected else None,
-                    "loss_derived_s": switch_s,
-                    "connectivity_lost_s": switch_s,
-                    "impaired": round(switch_s * scenario.rate_per_s) if switch_s else None,
-                    "backlog_events": round(switch_s * scenario.rate_per_s) if switch_s else None,
-                    "lost": 0,
-                    "duplicated": 0,
-                    "out_of_order": 0,
-                    "old_way": f"{origin} {to}",
-                    "new_way": new_way(scenario, origin, to) if affected else None,
-                    "reason": None,
-                }
-                for i in range(2)
-            )
+            row = dict.fromkeys(schemas.RECOVERY.names) | {
+                "fault": "cut",
+                "stream": stream,
+                "affected": {origin, to} == set(scenario.cut_ends),
+                "requested_s": scenario.cut_s,
+                "applied_s": scenario.cut_s + 0.002,
+                **dict.fromkeys(("lost", "duplicated", "out_of_order"), 0),
+                "old_way": f"{origin} {to}",
+            }
+            if row["affected"]:
+                row |= recovered(scenario, origin) | {"new_way": new_way(scenario, origin, to)}
+            rows += [row | {"client": f"{to}-client-{i}"} for i in range(2)]
     return rows
 
 
@@ -161,45 +158,40 @@ _IN_AN_INVALID_RUN = {
     "r2-r3": ("violated", "the kernel dropped 17 packets"),
     "r0-r1": ("unproven", "9 packets are too few to tell"),
 }
+_ZERO = ("configured_jitter_ms", "configured_loss", "loss", "loss_low", "lost_chance", "lost_size")
+_ZERO += ("configured_duplicate", "configured_corrupt", "leaked", "strays")
 
 
 def fidelity(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
     """Rows of the fidelity table."""
-    return [
-        {
-            "link": link.name,
-            "direction": direction,
-            "from_s": None,
-            "to_s": None,
-            "state": "up",
-            "configured_delay_ms": link.forward.delay_us / 1000,
-            "configured_jitter_ms": 0.0,
-            "delay_min_ms": link.forward.delay_us / 1000 + 0.01,
-            "delay_p50_ms": link.forward.delay_us / 1000 + 0.12,
-            "delay_p99_ms": link.forward.delay_us / 1000 + 0.84,
-            "excess_p50_ms": 0.12,
-            "excess_p99_ms": 0.84,
-            "configured_loss": 0.0,
-            "loss": 0.0,
-            "loss_low": 0.0,
-            "loss_high": 0.0001,
-            "lost_chance": 0,
-            "lost_queue": 160 if link.name == "r2-r3" else 0,
-            "lost_cut": 41 if link.name == "r2-r3" else 0,
-            "lost_size": 0,
-            "configured_duplicate": 0.0,
-            "configured_corrupt": 0.0,
-            "configured_rate_bits_per_s": link.forward.rate_bits_per_s,
-            "rate_bits_per_s": 2_100_000.0,
-            "packets": 161_234,
-            "matched": 161_234,
-            "leaked": 0,
-            "strays": 0,
-            "verdict": "proven" if scenario.valid else _IN_AN_INVALID_RUN.get(link.name, ("proven", None))[0],
-            "valid": scenario.valid or link.name != "r2-r3",
-            "reason": None if scenario.valid else _IN_AN_INVALID_RUN.get(link.name, ("proven", None))[1],
-        }
-        for link in plan.links
-        if link.kind == "wan"
-        for direction in ("forward", "backward")
-    ]
+    rows = []
+    for link in plan.links:
+        delay_ms, is_cut = link.forward.delay_us / 1000, link.name == "r2-r3"
+        usual = ("proven", None)
+        verdict, reason = usual if scenario.valid else _IN_AN_INVALID_RUN.get(link.name, usual)
+        row = (
+            dict.fromkeys(schemas.FIDELITY.names)
+            | dict.fromkeys(_ZERO, 0)
+            | {
+                "link": link.name,
+                "state": "up",
+                "configured_delay_ms": delay_ms,
+                "delay_min_ms": delay_ms + 0.01,
+                "delay_p50_ms": delay_ms + 0.12,
+                "delay_p99_ms": delay_ms + 0.84,
+                "excess_p50_ms": 0.12,
+                "excess_p99_ms": 0.84,
+                "loss_high": 0.0001,
+                "lost_queue": 160 * is_cut,
+                "lost_cut": 41 * is_cut,
+                "configured_rate_bits_per_s": link.forward.rate_bits_per_s,
+                "rate_bits_per_s": 2_100_000.0,
+                **dict.fromkeys(("packets", "matched"), 161_234),
+                "verdict": verdict,
+                "valid": scenario.valid or not is_cut,
+                "reason": reason,
+            }
+        )
+        if link.kind == "wan":
+            rows += [row | {"direction": direction} for direction in ("forward", "backward")]
+    return rows

@@ -33,8 +33,8 @@ def command(page: Page) -> str:
     return page.locator("#moment-command").inner_text()
 
 
-def test_a_click_gives_the_command_and_the_messages_of_that_moment(opened: Opened) -> None:
-    page = opened()
+def test_a_click_gives_the_command_to_copy_and_the_messages_of_that_moment(opened: Opened) -> None:
+    page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.mouse.click(*place(page, "throughput", 19.1))
     expect(page.locator("#moment")).to_be_visible()
     found = re.fullmatch(r"cutset packets (/\S+) --from (\d+\.\d{3}) --to (\d+\.\d{3})", command(page))
@@ -48,6 +48,12 @@ def test_a_click_gives_the_command_and_the_messages_of_that_moment(opened: Opene
     assert all(from_s <= time <= to_s for time in times)
     expect(page.locator("#moment-note")).to_have_text(f"{len(times)} messages.")
     assert plot(page, "throughput").locator(".cursor").is_visible()
+    page.locator("#moment-copy").click()
+    expect(page.locator("#moment-copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == command(page)
+    page.keyboard.press("Escape")
+    expect(page.locator("#moment")).to_be_hidden()
+    expect(plot(page, "throughput")).to_be_focused()
 
 
 def test_a_click_on_a_link_shows_what_crossed_it(opened: Opened) -> None:
@@ -61,11 +67,12 @@ def test_a_click_on_a_link_shows_what_crossed_it(opened: Opened) -> None:
     assert hosts
     assert all({host[:2] for host in pair} == {"r2", "r3"} for pair in hosts)
     assert set(page.locator("#moment td:last-child").all_text_contents()) == {"↻ ✕ lost"}
-
-
-def test_away_from_faults_there_is_only_the_command(opened: Opened) -> None:
-    page = opened()
-    page.mouse.click(*place(page, "latency", 5.0))
+    area, panel = page.locator("#plot-link-r2-r3").bounding_box(), page.locator("#moment").bounding_box()
+    assert area
+    assert panel
+    assert area["y"] >= 0  # the plot that was clicked stays in sight
+    assert area["y"] + area["height"] <= panel["y"] + 1
+    page.mouse.click(*place(page, "latency", 5.0))  # away from faults there is only the command
     expect(page.locator("#moment-note")).to_contain_text("This page has only messages around faults")
     assert "--from 4." in command(page) or "--from 5." in command(page)
     expect(page.locator("#moment table")).to_be_hidden()
@@ -94,23 +101,6 @@ def test_keys_choose_a_moment_open_it_move_on_and_close_it(opened: Opened) -> No
     expect(slider).to_be_focused()
 
 
-def test_escape_closes_what_a_click_opened(opened: Opened) -> None:
-    page = opened()
-    page.mouse.click(*place(page, "throughput", 19.1))
-    expect(page.locator("#moment")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator("#moment")).to_be_hidden()
-    expect(plot(page, "throughput")).to_be_focused()
-
-
-def test_the_command_is_copied(opened: Opened) -> None:
-    page = opened(permissions=["clipboard-read", "clipboard-write"])
-    page.mouse.click(*place(page, "throughput", 30.0))
-    page.locator("#moment-copy").click()
-    expect(page.locator("#moment-copy")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == command(page)
-
-
 def test_dragging_and_double_clicking_zoom_and_open_nothing(opened: Opened) -> None:
     page = opened()
     page.evaluate(
@@ -130,17 +120,6 @@ def test_dragging_and_double_clicking_zoom_and_open_nothing(opened: Opened) -> N
     titles = page.evaluate("titles")
     assert len(titles) == 1
     assert re.match(r"Messages at (49|50)\.", titles[0])
-
-
-def test_the_plot_that_was_clicked_stays_in_sight(opened: Opened) -> None:
-    page = opened()
-    page.mouse.click(*place(page, "link-r0-r1", 19.1))
-    expect(page.locator("#moment")).to_be_visible()
-    area, panel = page.locator("#plot-link-r0-r1").bounding_box(), page.locator("#moment").bounding_box()
-    assert area
-    assert panel
-    assert area["y"] >= 0
-    assert area["y"] + area["height"] <= panel["y"] + 1
 
 
 def test_on_a_phone_a_tap_opens_it_and_nothing_is_wider_than_the_screen(opened: Opened) -> None:

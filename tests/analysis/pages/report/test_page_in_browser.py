@@ -35,43 +35,44 @@ def page_of(reported: Reported) -> Callable[[str], Path]:
 
 def background(page: Page) -> tuple[int, ...]:
     """Return the page's background colour."""
-    return tuple(
-        int(v)
-        for v in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
-    )
+    written = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return tuple(int(v) for v in re.findall(r"\d+", written)[:3])
 
 
-def test_both_panels_of_figure_7_have_a_line_for_every_region(opened: Opened) -> None:
+def unfold(page: Page) -> None:
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+
+
+def fits(page: Page, table: str) -> bool:
+    """Whether a table needs no scrolling to the side."""
+    around = page.locator(f".scroll:has(> #table-{table})")
+    return bool(around.evaluate("one => one.scrollWidth <= one.clientWidth"))
+
+
+def test_plots_have_a_line_for_every_region_in_its_colour_and_grey_faults(opened: Opened) -> None:
     page = opened()
+    undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
+    assert page.evaluate(undrawn) > 0
     for key, lines in (("throughput", 4), ("latency", 8)):  # latency: p50 and p99
         expect(plot(page, key).locator(".span-name")).to_have_text(["cut r2\u2013r3"])
         has_lines(page, key, lines)
         assert page.evaluate(f"Math.min(...Plots.of('{key}').shown().map((one) => one.x.length))") > 20
-
-
-def test_every_regions_line_is_seen_in_its_colour_when_the_others_are_off(opened: Opened) -> None:
-    page = opened()
-    plot(page, "throughput")
-    for number in range(4):
-        off = [page.locator("#region-switches .chip", has_text=f"r{i}") for i in range(4) if i != number]
-        for switch in off:
-            switch.click()
-        has_lines(page, "throughput", 1)
-        found = [inked(page, "throughput", colour_of(i)) > 100 for i in range(4)]
-        assert found == [i == number for i in range(4)]
-        for switch in off:
-            switch.click()
-
-
-def test_the_time_of_a_fault_is_grey(opened: Opened) -> None:
-    page = opened()
-    plot(page, "throughput")
-    grey = "#eaeaeb"  # --band over --surface
-    disturbed = inked(page, "throughput", grey)
+    grey = inked(page, "throughput", "#eaeaeb")  # --band over --surface
     area = plot(page, "throughput").locator(".u-over").bounding_box()
     assert area
     dots = area["width"] * area["height"] * page.evaluate("devicePixelRatio ** 2")
-    assert disturbed / dots == pytest.approx((41 - 19) / 60, abs=0.06)
+    assert grey / dots == pytest.approx((41 - 19) / 60, abs=0.06)
+    switches = [page.locator("#region-switches .chip", has_text=f"r{number}") for number in range(4)]
+    for switch in switches[1:]:
+        expect(switch).to_have_attribute("aria-pressed", "true")
+        switch.click()
+        expect(switch).to_have_attribute("aria-pressed", "false")
+    has_lines(page, "throughput", 1)
+    has_lines(page, "latency", 2)
+    assert [inked(page, "throughput", colour_of(i)) > 100 for i in range(4)] == [True, False, False, False]
+    switches[1].click()
+    has_lines(page, "throughput", 2)
+    assert page.evaluate(f"dispatchEvent(new Event('beforeprint')), {undrawn}") == 0  # all are printed
 
 
 def test_overlapping_fault_names_show_the_first_until_there_is_room(opened: Opened) -> None:
@@ -87,23 +88,22 @@ def test_overlapping_fault_names_show_the_first_until_there_is_room(opened: Open
     expect(names).to_have_text([*rows_apart, "cut r0\u2013r2"])
 
 
-def test_a_printed_page_has_plots_outside_the_viewport(opened: Opened) -> None:
-    page = opened()
-    undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
-    assert page.evaluate(undrawn) > 0
-    assert page.evaluate(f"dispatchEvent(new Event('beforeprint')), {undrawn}") == 0
-
-
-def test_every_wide_area_link_has_a_plot_with_both_directions(opened: Opened) -> None:
+def test_every_wide_area_link_has_a_plot_with_both_directions_also_in_events(opened: Opened) -> None:
     page = opened()
     places = page.locator("#links .plot")
     assert places.count() == 6
     for key in places.evaluate_all("all => all.map((one) => one.id.slice(5))"):
         plot(page, key)
         has_lines(page, key, 2)
+    note = page.locator("#note-link-r0-r3")
+    expect(note).to_contain_text("Gbit/s")
+    page.locator("#quantity-switches .chip", has_text="events/s").click()
+    expect(note).to_contain_text("events/s")
 
 
-def test_hovering_shows_every_regions_value_with_its_unit(opened: Opened) -> None:
+def test_values_are_read_by_pointer_and_in_a_table_and_percentiles_and_the_axis_switched(
+    opened: Opened,
+) -> None:
     page = opened()
     area = plot(page, "throughput").locator(".u-over").bounding_box()
     assert area
@@ -112,23 +112,11 @@ def test_hovering_shows_every_regions_value_with_its_unit(opened: Opened) -> Non
     expect(shown).to_contain_text(re.compile(r"^1[45]\.\d\ss"))  # as near as a pixel
     for region in ("r0", "r1", "r2", "r3"):
         expect(shown).to_contain_text(re.compile(rf"{region} (79|80)\s\d\d\d\sevents/s"))
-
-
-def test_a_region_can_be_switched_off_in_every_plot(opened: Opened) -> None:
-    page = opened()
-    plot(page, "throughput")
-    switch = page.locator("#region-switches .chip", has_text="r1")
-    expect(switch).to_have_attribute("aria-pressed", "true")
-    switch.click()
-    expect(switch).to_have_attribute("aria-pressed", "false")
-    has_lines(page, "throughput", 3)
-    has_lines(page, "latency", 6)
-    switch.click()
-    has_lines(page, "throughput", 4)
-
-
-def test_percentiles_and_the_axis_can_be_switched(opened: Opened) -> None:
-    page = opened()
+    details = page.locator("details[data-chart=throughput]")
+    details.locator("summary").click()
+    expect(details.locator("tbody tr")).to_have_count(300)
+    headings = ["time, s", *(f"r{i}, events/s" for i in range(4))]
+    expect(details.locator("thead th")).to_have_text(headings, use_inner_text=True)
     plot(page, "latency")
     before = ticks(page, "latency")
     page.locator("#latency-switches .chip", has_text="p95").click()
@@ -152,21 +140,8 @@ def test_zooming_one_plot_zooms_all_and_a_double_click_shows_the_whole_run(opene
     double_click(page, area["x"] + area["width"] * 0.5, area["y"] + 60)
     page.wait_for_function("Plots.of('latency').range()[1] > 59")
     assert shown_range(page, "throughput") == [0.0, 60.0]
-
-
-def test_a_switch_leads_to_the_fault(opened: Opened) -> None:
-    page = opened()
-    plot(page, "throughput")
     page.locator("#range-switches .chip", has_text="start of cut").click()
     assert shown_range(page, "throughput") == [17.0, 29.0]
-
-
-def test_links_can_be_shown_in_events(opened: Opened) -> None:
-    page = opened()
-    note = page.locator("#note-link-r0-r3")
-    expect(note).to_contain_text("Gbit/s")
-    page.locator("#quantity-switches .chip", has_text="events/s").click()
-    expect(note).to_contain_text("events/s")
 
 
 def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opened) -> None:
@@ -183,16 +158,6 @@ def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opene
     assert [float(text.split()[0]) for text in column.all_text_contents()] == rising[::-1]
 
 
-def test_the_numbers_behind_a_plot_can_be_read(opened: Opened) -> None:
-    page = opened()
-    details = page.locator("details[data-chart=throughput]")
-    details.locator("summary").click()
-    expect(details.locator("tbody tr")).to_have_count(300)
-    expect(details.locator("thead th")).to_have_text(
-        ["time, s", *(f"r{i}, events/s" for i in range(4))], use_inner_text=True
-    )
-
-
 def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) -> None:
     page = opened(color_scheme="dark")
     assert max(background(page)) < 60
@@ -206,70 +171,48 @@ def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) ->
     assert [inked(page, "throughput", grid) > 500 for grid in grids.values()] == [False, True]
 
 
-@pytest.mark.parametrize("name", ["narrow", "crashed", "hostile"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
+@pytest.mark.parametrize("name", ["invalid", "crashed", "hostile"])
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_wide_tables_are_cards(
+    opened: Opened, name: str
+) -> None:
     page = opened(name, viewport=PHONE, has_touch=True, is_mobile=True)
-    for details in page.locator("details").all():
-        details.evaluate("one => { one.open = true; }")
+    unfold(page)
     for key in page.locator(".plot").evaluate_all("all => all.map((one) => one.id.slice(5))")[:2]:
         expect(plot(page, key).locator("canvas")).to_be_visible()
         assert page.evaluate("key => Plots.of(key).shown().length", key) > 1
+        touch = f"getComputedStyle(document.querySelector('#plot-{key} .u-over')).touchAction"
+        assert page.evaluate(touch) != "none"  # a plot does not hold the finger that scrolls
     assert no_sideways_scroll(page)
+    for table in ("fidelity", "backlogs", "convergence", "expectations") if name == "invalid" else ():
+        assert fits(page, table)
+        around = page.locator(f"#table-{table}")
+        column = around.locator("thead th").nth(1).inner_text()
+        named = "one => getComputedStyle(one, '::before').content"
+        assert column in around.locator("tbody td").nth(1).evaluate(named)
 
 
-@pytest.mark.parametrize("table", ["fidelity", "backlogs", "convergence", "expectations"])
-def test_on_a_phone_a_wide_tables_rows_are_cards(opened: Opened, table: str) -> None:
-    page = opened("invalid", viewport=PHONE, has_touch=True, is_mobile=True)
-    around = page.locator(f".scroll:has(> #table-{table})")
-    assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
-    column = around.locator("thead th").nth(1).inner_text()
-    named = around.locator("tbody td").nth(1).evaluate("one => getComputedStyle(one, '::before').content")
-    assert column in named
+def test_on_a_laptop_the_widest_tables_fit_and_an_invalid_run_keeps_its_verdict_in_sight(
+    opened: Opened,
+) -> None:
+    page = opened("invalid", viewport={"width": 1280, "height": 800})
+    unfold(page)
+    for table in ("fidelity", "backlogs", "convergence", "pairs-cut", "routes"):
+        assert fits(page, table), table  # with reasons beside what is not proven
+    page.locator("#what-ran").scroll_into_view_if_needed()
+    expect(page.locator(".banner")).to_be_in_viewport()
 
 
-def test_on_a_phone_a_plot_does_not_hold_the_finger_that_scrolls(opened: Opened) -> None:
-    page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
-    plot(page, "throughput")
-    touch = "getComputedStyle(document.querySelector('#plot-throughput .u-over')).touchAction"
-    assert page.evaluate(touch) != "none"
-
-
-@pytest.mark.parametrize("table", ["fidelity", "backlogs", "convergence", "pairs-cut", "routes"])
-def test_on_a_laptop_the_widest_tables_fit(opened: Opened, table: str) -> None:
-    page = opened(
-        "invalid", viewport={"width": 1280, "height": 800}
-    )  # with reasons beside what is not proven
-    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
-    around = page.locator(f".scroll:has(> #table-{table})")
-    assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
-
-
-def test_drawing_does_not_move_what_is_around(opened: Opened) -> None:
-    page = opened()
-    plot(page, "throughput")
+def test_drawing_moves_nothing_around_it_and_labels_at_the_lines_ends_keep_apart(opened: Opened) -> None:
+    page = opened("narrow")
+    names = plot(page, "throughput").locator(".line-name")
     shift = page.evaluate(
         """() => new Promise((resolve) => new PerformanceObserver((list) =>
              resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0))
            ).observe({ type: 'layout-shift', buffered: true }) || setTimeout(() => resolve(0), 300))"""
     )
     assert shift < 0.01
-
-
-def test_an_invalid_run_keeps_its_verdict_in_sight(opened: Opened) -> None:
-    page = opened("invalid")
-    page.locator("#what-ran").scroll_into_view_if_needed()
-    expect(page.locator(".banner")).to_be_in_viewport()
-
-
-def test_labels_at_the_lines_ends_do_not_cover_each_other(opened: Opened) -> None:
-    page = opened("narrow")
-    boxes = (
-        plot(page, "throughput")
-        .locator(".line-name")
-        .evaluate_all(
-            "all => all.map((one) => one.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
-        )
+    boxes = names.evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
     )
-    ordered = sorted(boxes)
-    assert len(ordered) == 4
-    assert all(above[1] <= below[0] + 3 for above, below in pairwise(ordered))
+    assert len(boxes) == 4
+    assert all(above[1] <= below[0] + 3 for above, below in pairwise(sorted(boxes)))

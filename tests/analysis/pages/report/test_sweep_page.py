@@ -101,20 +101,9 @@ def test_a_papers_figure_without_its_points_is_not_drawn(tmp_path: Path) -> None
     assert sweep_charts(sweep) == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        (4, 4.0),
-        ("30ms", 30.0),
-        ("20000/s", 20_000.0),
-        ("1.5", 1.5),
-        ("three", None),
-        (True, None),
-        (None, None),
-    ],
-)
-def test_values_with_units_are_numbers(value: object, number: float | None) -> None:
-    assert quantity(value) == number
+def test_values_with_units_are_numbers() -> None:
+    assert list(map(quantity, (4, "30ms", "20000/s", "1.5"))) == [4.0, 30.0, 20_000.0, 1.5]
+    assert list(map(quantity, ("three", True, None))) == [None] * 3
 
 
 def test_seeds_that_failed_are_listed_with_what_was_wrong_and_how_to_replay_them(made: Made) -> None:
@@ -124,18 +113,6 @@ def test_seeds_that_failed_are_listed_with_what_was_wrong_and_how_to_replay_them
     assert (first.seed, first.why) == (7, "events.lost == 0 (it is 120)")
     assert first.replay == "cutset run nemesis --seed 7 --repeat 1 --on simulator"
     assert second.seed == 23
-
-
-def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
-    def make(values: object, seed: int) -> object:
-        return plan(3, 1), summary(1.0, verdict="failed", lost=1), None
-
-    swept = {"workload.rate": ["10/s", "20/s"]}
-    (first, _) = failed(read_sweep(write_sweep(tmp_path / "x", "sizes", swept, make)))
-    assert (
-        first.replay
-        == "cutset run sizes --set sweep=null --set workload.rate=10/s --seed 1 --repeat 1 --on local"
-    )
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))

@@ -43,9 +43,9 @@ FIGURES_OF_BACKUP = {
 
 
 @pytest.fixture
-def record(reported: Callable[[str], RunDirectory]) -> AnalysedRun:
+def record(made: Callable[[str], RunDirectory]) -> AnalysedRun:
     """Return the ordinary run, with traffic."""
-    found = read_record(reported("passed"))
+    found = read_record(made("passed"))
     hosts = tuple(HostPlan(f"r{n}-traffic", f"r{n}", TRAFFIC_ROLE, 0, f"10.{n}.9.9", "") for n in (0, 2, 3))
     plan = replace(found.plan, traffic=(BACKUP, VIDEO), hosts=(*found.plan.hosts, *hosts))
     rows = tuple(
@@ -69,12 +69,6 @@ def test_each_time_on_is_a_strip_and_the_first_one_has_the_name(record: Analysed
         "faults come first, and are none of it"
     )
     assert throughput_chart(record).spans == every
-
-
-def test_a_run_that_ended_early_shows_what_there_was_until_then(record: AnalysedRun) -> None:
-    zero_ns = record.run.times.zero_ns or 0
-    ended = replace(record.run, times=replace(record.run.times, stopped_ns=zero_ns + 10 * 10**9))
-    assert [(span.start, span.end) for span in traffic_spans(replace(record, run=ended))] == [(5, 10)]
 
 
 def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:

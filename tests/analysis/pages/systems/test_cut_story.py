@@ -1,7 +1,9 @@
 """Sentences about connections during a cut."""
 
 import numpy as np
+import pytest
 
+from analysis.pages.systems.charts import longer_bins, usual_rate
 from analysis.pages.systems.cut_story import sentences
 from analysis.pages.systems.sides import RegionCut
 from analysis.timelines.tcp_connections import CapturedHost, Ending, TcpConnection, TcpDirection
@@ -90,3 +92,24 @@ def test_a_cut_for_good_and_no_connection_at_all():
     assert told(kept, cut=for_good)[-1] == (
         "It stayed open: TCP retransmitted up to 1 time, last 0.40 s after the cut."
     )
+
+
+@pytest.mark.parametrize(
+    ("rates", "usual"),
+    [
+        ([100.0] * 10, 100.0),
+        ([100.0] * 3 + [0.0] * 30, 100.0),  # cut off for most of the run
+        ([100.0] * 30 + [0.0] * 10 + [2_000.0] * 2, 100.0),  # what was held back comes at once
+        ([0.0] * 5, 1.0),
+        ([], 1.0),
+    ],
+)
+def test_the_usual_rate_is_that_of_bins_in_which_anything_came(rates, usual):
+    assert usual_rate(rates) == usual
+
+
+def test_bins_of_a_slow_system_are_put_together():
+    points = {0.125: 4.0, 0.375: 8.0, 0.625: 4.0, 0.875: 4.0, 1.125: 8.0}
+    assert longer_bins(points, 1) == points
+    assert longer_bins(points, 2) == {0.25: 6.0, 0.75: 4.0}
+    assert longer_bins({}, 4) == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.cli.main import run as cutset
-from tests.analysis.pages.report.conftest import SCENARIOS
+from tests.analysis.pages.report.report_scenario import SCENARIOS
 from tests.analysis.pages.report.synthetic_run import write_run
 
 Capture = pytest.CaptureFixture[str]

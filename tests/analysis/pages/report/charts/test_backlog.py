@@ -12,12 +12,11 @@ from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.report_scenario import Scenario
 from tests.analysis.pages.report.synthetic_run import write_run
 
-Reported = Callable[[str], RunDirectory]
+Made = Callable[[str], RunDirectory]
 
 
-@pytest.mark.slow
-def test_backlog_headroom_and_overshoot_follow_from_each_other(reported: Reported) -> None:
-    found = {b.stream: b for b in backlogs(read_record(reported("narrow")))}
+def test_backlog_headroom_and_overshoot_follow_from_each_other(made: Made) -> None:
+    found = {b.stream: b for b in backlogs(read_record(made("narrow")))}
     assert set(found) == {2, 3}
     b = found[2]
     assert (b.region, b.gap_s, b.counted) == ("r3", pytest.approx(0.98), 19_600)
@@ -38,42 +37,30 @@ def test_a_catch_up_as_short_as_the_new_way_only_bounds_the_headroom(tmp_path: P
     assert "a headroom of at least" in " ".join(explanation(record, (b,)))
 
 
-def test_a_gap_that_was_not_caught_up_with_has_no_headroom(reported: Reported) -> None:
-    record = read_record(reported("narrow"))
-    slow = tuple({**row, "catch_up_s": row["catch_up_s"] and 5.0} for row in record.recovery)
-    assert backlogs(replace(record, recovery=slow))[0].headroom is None
-
-
-def test_the_new_ways_link_says_what_it_would_have_allowed(reported: Reported) -> None:
-    way = next(b for b in backlogs(read_record(reported("narrow"))) if b.stream == 2).way
+def test_the_new_ways_link_says_what_it_would_have_allowed(made: Made) -> None:
+    way = next(b for b in backlogs(read_record(made("narrow"))) if b.stream == 2).way
     assert way.last_link == "r0→r3"
     assert way.delay_s == pytest.approx(0.085)
     assert way.headroom == pytest.approx(4_500_000 / 8 / 12.5 - 2 * 20_000, rel=0.02)
 
 
-@pytest.mark.slow
-def test_the_backlog_text_says_whether_the_link_was_the_limit(reported: Reported) -> None:
-    narrow, wide = (read_record(reported(name)) for name in ("narrow", "passed"))
+def test_the_backlog_text_says_whether_the_link_was_the_limit(made: Made) -> None:
+    narrow, wide = (read_record(made(name)) for name in ("narrow", "passed"))
     assert "The new path's rate sets the pace" in " ".join(explanation(narrow, backlogs(narrow)))
     assert "Links did not set the pace" in " ".join(explanation(wide, backlogs(wide)))
 
 
-@pytest.mark.slow
-def test_without_links_captured_the_rest_is_still_told(reported: Reported) -> None:
-    record = read_record(reported("uncaptured"))
+def test_without_links_captured_the_rest_is_still_told(made: Made) -> None:
+    record = read_record(made("uncaptured"))
     b = backlogs(record)[0]
     assert b.headroom == pytest.approx(30_000, rel=0.01)
     assert b.way.headroom is None
     assert explanation(record, backlogs(record))
 
 
-def test_without_a_measured_catch_up_nothing_is_claimed(reported: Reported) -> None:
-    record = read_record(reported("passed"))
+def test_without_faults_or_a_measured_catch_up_nothing_is_claimed(made: Made) -> None:
+    record = read_record(made("passed"))
     open_ended = replace(record, recovery=tuple({**row, "catch_up_s": None} for row in record.recovery))
     assert backlogs(open_ended)[0].headroom is None
     assert explanation(open_ended, backlogs(open_ended)) == ()
-
-
-@pytest.mark.slow
-def test_a_run_without_faults_has_no_backlog(reported: Reported) -> None:
-    assert backlogs(read_record(reported("undisturbed"))) == ()
+    assert backlogs(read_record(made("undisturbed"))) == ()

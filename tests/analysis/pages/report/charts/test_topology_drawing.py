@@ -51,12 +51,6 @@ def test_properties_of_all_regions_are_shown_once() -> None:
     assert drawn("star-outages").inside == "1\u00a0proxy, 1\u00a0driver, 1\u00a0client"
 
 
-def test_a_star_has_its_hub_in_the_middle() -> None:
-    hub, *others = layout(5, [(0, 1), (0, 2), (0, 3), (0, 4)])
-    assert hub == pytest.approx((0.5, 0.5), abs=0.1)
-    assert all(0 in point or 1 in point for point in others)
-
-
 def test_a_grid_is_in_rows_and_columns() -> None:
     edges = [(n, n + 1) for n in range(9) if (n + 1) % 3] + [(n, n + 3) for n in range(6)]
     assert [(round(x, 2), round(y, 2)) for x, y in layout(9, edges)] == [
