@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import ConfigDict
 
-from experiments.files.plain_name import Below, check_folder
+from experiments.files.plain_name import check_folder
 from experiments.records.json_files import read_json, write_json
+from experiments.records.rundir import DatedDirectory
 from experiments.records.validated_json import STRICT, Free, Name, Seed, from_json
 
 RECORD = "study.json"
@@ -29,17 +29,11 @@ class StudyRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyDirectory:
+class StudyDirectory(DatedDirectory):
     """The files of a study."""
 
-    path: Path
-
-    report_html = Below("report.html")  # the report
-    figures = Below("figures")  # the folder of figures
-
-    def figure(self, name: str, extension: str) -> Path:
-        """Return a figure's file."""
-        return self.figures / f"{name}.{extension}"
+    NOUN = "directory of a study"
+    RECORD = RECORD
 
     def seed(self, seed: int) -> Path:
         """Return the folder of one seed's tables."""
@@ -52,13 +46,6 @@ class StudyDirectory:
     def done(self, seeds: Sequence[int]) -> tuple[int, ...]:
         """Return those of the seeds that are done."""
         return tuple(seed for seed in seeds if self.numbers(seed).exists())
-
-    @classmethod
-    def create(cls, out: Path, name: str, now: datetime, token: str) -> "StudyDirectory":
-        """Create a new directory below `out`. Raises OSError."""
-        made = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{name}-{token}")
-        made.path.mkdir(parents=True)
-        return made
 
     def write(self, record: StudyRecord) -> None:
         """Write study.json. Raises OSError."""

@@ -16,9 +16,7 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
@@ -34,7 +32,7 @@ from experiments.campaigns.sweep_expectations import SweepExpectation, SweepJudg
 from experiments.files.plain_name import Below, check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
 from experiments.records.run_record import read_request
-from experiments.records.rundir import POINTS, RunDirectory, check_encoding
+from experiments.records.rundir import POINTS, DatedDirectory, RunDirectory
 from experiments.records.validated_json import Count, FileName, Name, Seed, Text, from_json
 from topologies.errors import InputError
 
@@ -146,28 +144,20 @@ def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[Swe
 
 
 @dataclass(frozen=True, slots=True)
-class SweepDirectory:
+class SweepDirectory(DatedDirectory):
     """A sweep's directory, which may not exist yet."""
 
-    path: Path
+    NOUN = "directory of a sweep"
+    RECORD = "sweep.json"
 
-    @classmethod
-    def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
-        """Create the directory of a new sweep below `out`, named like a run. Raises OSError."""
-        sweep = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
-        check_encoding(sweep.path)
-        sweep.points.mkdir(parents=True)
-        return sweep
+    sweep_json = Below(RECORD)  # the record of the sweep
+    # the page with its variants side by side; its figure is beside it, as PNG and SVG
+    systems_html = Below("systems.html")
+    points = Below(POINTS)  # the folder of run directories
 
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open an existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
-        check_encoding(path)
-        sweep = cls(path)
-        if not sweep.sweep_json.is_file():
-            raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")
-        sweep.check_folders()
-        return sweep
+    def make(self) -> None:
+        """Create the directory and its folder of runs. Raises OSError."""
+        self.points.mkdir(parents=True)
 
     def check_folders(self) -> None:
         """Check the folders of the sweep and of its runs, as for a run. Raises InputError."""
@@ -177,22 +167,6 @@ class SweepDirectory:
             refuse_link(run)
             if run.is_dir():
                 RunDirectory(run).check_folders()
-
-    @property
-    def name(self) -> str:
-        """The sweep's name, which is that of its directory."""
-        return self.path.absolute().name
-
-    sweep_json = Below("sweep.json")  # the record of the sweep
-    report_html = Below("report.html")  # the report on the whole sweep
-    # the page with its variants side by side; its figure is beside it, as PNG and SVG
-    systems_html = Below("systems.html")
-    figures = Below("figures")  # the folder of PNG and SVG figures
-    points = Below(POINTS)  # the folder of run directories
-
-    def figure(self, name: str, extension: str) -> Path:
-        """Return a figure's path, as "png" or "svg"."""
-        return self.figures / f"{name}.{extension}"
 
     def run_of(self, run: SweepRun) -> RunDirectory:
         """Return the directory of a run, existing or not, computed from its name instead of the record."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from experiments.files.plain_name import Below, check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
@@ -42,32 +42,62 @@ RUNS = Path("runs")
 
 
 @dataclass(frozen=True, slots=True)
-class RunDirectory:
-    """A run's directory, which may not exist yet."""
+class DatedDirectory:
+    """The directory of a run, a sweep or a study, named by its time. It may not exist yet."""
 
+    NOUN: ClassVar[str]  # in errors, as "run directory"
+    RECORD: ClassVar[str]  # the file that makes it one
     path: Path
 
     @classmethod
-    def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
-        """Create the directory of a new run below `out`.
+    def create(cls, out: Path, name: str, now: datetime, token: str) -> Self:
+        """Create a new directory below `out`.
 
-        now: start of the run, UTC. token: 6 hexadecimal digits, to distinguish runs of the same second.
-        Raises FileExistsError if this run exists, OSError if it cannot be created.
+        name: of the experiment or the study. now: UTC. token: 6 hexadecimal digits, to distinguish those of
+        the same second. Raises FileExistsError if it exists, OSError if it cannot be created.
         """
-        run = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
-        check_encoding(run.path)
-        run.make()
-        return run
+        made = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{name}-{token}")
+        check_encoding(made.path)
+        made.make()
+        return made
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open an existing run. Raises InputError if there is none, or `check_folders` refuses it."""
+        """Open an existing one. Raises InputError if there is none, or `check_folders` refuses it."""
         check_encoding(path)
-        run = cls(path)
-        if not run.run_json.is_file():
-            raise InputError(str(path), None, "", "is no run directory: it has no run.json")
-        run.check_folders()
-        return run
+        found = cls(path)
+        if not (path / cls.RECORD).is_file():
+            raise InputError(str(path), None, "", f"is no {cls.NOUN}: it has no {cls.RECORD}")
+        found.check_folders()
+        return found
+
+    def make(self) -> None:
+        """Create the directory. Raises FileExistsError if it exists, and OSError."""
+        self.path.mkdir(parents=True)
+
+    def check_folders(self) -> None:
+        """Check that no folder in it is a symbolic link. Raises InputError."""
+        check_folder(self.figures)
+
+    @property
+    def name(self) -> str:
+        """The name of the run, sweep or study, which is that of its directory."""
+        return self.path.absolute().name
+
+    report_html = Below("report.html")  # the report
+    figures = Below("figures")  # the folder of PNG and SVG figures
+
+    def figure(self, name: str, extension: str) -> Path:
+        """Return a figure's path, as "png" or "svg"."""
+        return self.figures / f"{plain_name(name, self.path)}.{extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory(DatedDirectory):
+    """A run's directory, which may not exist yet."""
+
+    NOUN = "run directory"
+    RECORD = RUN_JSON
 
     def check_folders(self) -> None:
         """Check that no folder in the run is a symbolic link. Raises InputError.
@@ -92,11 +122,6 @@ class RunDirectory:
             folder.mkdir()
 
     @property
-    def name(self) -> str:
-        """The run's name, which is that of its directory."""
-        return self.path.absolute().name
-
-    @property
     def full_name(self) -> str:
         """A unique name; a sweep's run has the sweep's name as prefix."""
         folder = self.path.absolute().parent
@@ -104,7 +129,6 @@ class RunDirectory:
 
     run_json = Below(RUN_JSON)  # the record of the run
     summary_json = Below("summary.json")  # verdicts and headline numbers
-    report_html = Below("report.html")  # the report
     shipping_lock = Below("shipping.lock")  # the lock of the process that copies files from other machines
     comparison_html = Below("comparison.html")  # the comparison of this run with others, if requested
     machines = Below("machines")  # the folder with a folder for each of several machines and its record
@@ -198,10 +222,6 @@ class RunDirectory:
             for folder in folders.values():
                 folder.mkdir()
             yield folders
-
-    def figure(self, name: str, extension: str) -> Path:
-        """Return a figure's path, as "png" or "svg"."""
-        return self.figures / f"{plain_name(name, self.run_json)}.{extension}"
 
     def read_run(self) -> "RunRecord":
         """Read run.json. Raises InputError if it is missing or malformed."""
