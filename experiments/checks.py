@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
@@ -29,6 +30,9 @@ from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
 """Limit in virtual time. A machine can start fewer real processes; the resource check reports that."""
+
+NAMES_COMPARED = 1000
+"""Number of processes among which the nearest name is looked for."""
 
 Problem = tuple[FieldPath, str]
 
@@ -63,15 +67,12 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     yield from _churn_problems(experiment, topology)
     yield from _wait_problems(experiment, topology)
     yield from _traffic_problems(experiment, topology)
-    known = set(processes)
+    known = dict.fromkeys(processes)
     for number, fault in enumerate(experiment.faults):
         path: FieldPath = ("faults", number, fault.kind)
         if isinstance(fault, ProcessFault):
-            if fault.process not in known:
-                yield (
-                    path,
-                    f"there is no process {fault.process}{suggestion(fault.process, processes[:1000])}",
-                )
+            if found := _unknown(fault.process, known):
+                yield path, found
             else:
                 yield from _order_problems(experiment, number, fault)
                 if isinstance(fault, DiskFault) and (found := _disk_problem(experiment, fault)):
@@ -80,13 +81,20 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in fault.problems(topology))
-            if isinstance(fault, SetLink) and fault.of is not None and fault.of not in known:
-                known_ones = suggestion(fault.of, processes[:1000])
-                yield ("faults", number, "of"), f"there is no process {fault.of}{known_ones}"
+            of = fault.of if isinstance(fault, SetLink) else None
+            if of is not None and (found := _unknown(of, known)):
+                yield ("faults", number, "of"), found
             if isinstance(fault, Restore) and isinstance(fault.what, str):
                 yield from ((path, text) for text in _restore_problems(fault.what, experiment, topology))
         if isinstance(fault, TriggeredFault) and fault.when is not None:
             yield from _trigger_problems(experiment, number, fault.when, known)
+
+
+def _unknown(process: str, known: Mapping[str, None]) -> str | None:
+    """Return that there is no such process, with the nearest name; None if there is one."""
+    if process in known:
+        return None
+    return f"there is no process {process}{suggestion(process, list(islice(known, NAMES_COMPARED)))}"
 
 
 def _restore_problems(name: str, experiment: Experiment, topology: Topology) -> Iterator[str]:
@@ -240,13 +248,13 @@ def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterato
             yield ("expect", number), f"no stream is named {name}{suggestion(name, names)}"
 
 
-def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterator[Problem]:
+def _others_problems(number: int, fault: PacketFault, known: Mapping[str, None]) -> Iterator[Problem]:
     """Check that the other processes exist, differ from the process and, to separate, are in its region."""
     region = fault.process.partition("/")[0]
     for index, other in enumerate(fault.others):
         path: FieldPath = ("faults", number, "from", index)
-        if other not in known:
-            yield path, f"there is no process {other}{suggestion(other, sorted(known)[:1000])}"
+        if found := _unknown(other, known):
+            yield path, found
         elif other == fault.process:
             yield path, "is the process itself"
         elif isinstance(fault, Separate) and other.partition("/")[0] != region:
@@ -269,12 +277,12 @@ def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
 
 
 def _trigger_problems(
-    experiment: Experiment, number: int, when: FaultTrigger, known: set[str]
+    experiment: Experiment, number: int, when: FaultTrigger, known: Mapping[str, None]
 ) -> Iterator[Problem]:
     """Check that the process exists and that its system has such a message."""
     path: FieldPath = ("faults", number, "when")
-    if when.process not in known:
-        yield (*path, "process"), f"there is no process {when.process}"
+    if found := _unknown(when.process, known):
+        yield (*path, "process"), found
     if programs_of(experiment.system) is not None:
         yield path, f"the messages of {experiment.system} are not known: give `at`"
         return

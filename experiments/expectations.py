@@ -10,7 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
@@ -31,6 +31,7 @@ WRITTEN = re.compile(
 )
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TEXT_MAX = 200
+EXAMPLE = "recovery.cut.switch_s <= 2"
 WORDS: dict[str, bool] = {"true": True, "false": False}
 
 
@@ -47,7 +48,7 @@ class Expectation:
         """Parse `path op value`. Raises ValueError with the problem."""
         match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
         if match is None:
-            raise ValueError(f"{text!r:.60} is no comparison such as: recovery.cut.switch_s <= 2")
+            raise ValueError(f"{text!r:.60} is no comparison such as: {EXAMPLE}")
         value = _value(match["value"])
         if match["operator"] not in ("==", "!=") and isinstance(value, (bool, str)):
             raise ValueError(f"{match['value']} has no order: compare it with == or !=")
@@ -81,10 +82,15 @@ def _value(text: str) -> Value:
     if text in WORDS:
         return WORDS[text]
     if NUMBER.fullmatch(text):
-        return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else float(text)
+        return number(text)
     if text[0].isalpha():
         return text
     raise ValueError(f"{text} is neither a number nor a word; its unit stands in the path")
+
+
+def number(text: str) -> float | int:
+    """Parse a number; whole ones stay exact. Raises ValueError."""
+    return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else float(text)
 
 
 def number_of(value: Any) -> bool:
@@ -122,20 +128,39 @@ def missed_text(evaluated: Mapping[str, Any]) -> str:
     return f"{evaluated['text']} did not hold ({found_text(evaluated['value'])})"
 
 
-def _read(given: Any) -> Expectation:
-    if isinstance(given, Expectation):
-        return given
-    if not isinstance(given, str):
-        raise problem(f"should be a comparison such as: recovery.cut.switch_s <= 2, not {given!r:.40}")
-    try:
-        return Expectation.parse(given)
-    except ValueError as error:
-        raise problem(str(error)) from None
+class Comparison(Protocol):
+    """A comparison that is written as text."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse it. Raises ValueError with the problem."""
+
+    @property
+    def text(self) -> str:
+        """The text as in the file."""
 
 
-ExpectationField = Annotated[
-    Expectation,
-    BeforeValidator(_read),
-    PlainSerializer(lambda expectation: expectation.text, return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "examples": ["events.lost == 0", "recovery.cut.switch_s <= 2"]}),
-]
+def written_as_text(kind: type[Comparison], example: str, *examples: str) -> tuple[Any, ...]:
+    """Return the annotations of a field that holds such comparisons.
+
+    example: for errors. examples: for the JSON schema.
+    """
+
+    def read(given: Any) -> Comparison:
+        if isinstance(given, kind):
+            return given
+        if not isinstance(given, str):
+            raise problem(f"should be a comparison such as: {example}, not {given!r:.40}")
+        try:
+            return kind.parse(given)
+        except ValueError as error:
+            raise problem(str(error)) from None
+
+    return (
+        BeforeValidator(read),
+        PlainSerializer(lambda comparison: comparison.text, return_type=str, when_used="json"),
+        WithJsonSchema({"type": "string", "examples": list(examples)}),
+    )
+
+
+ExpectationField = Annotated[Expectation, *written_as_text(Expectation, EXAMPLE, "events.lost == 0", EXAMPLE)]

@@ -18,13 +18,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
-
 from experiments.campaigns.sweep import value_text
-from experiments.expectations import OPERATORS, TEXT_MAX, number_of, value_at
+from experiments.expectations import (
+    NUMBER,
+    OPERATORS,
+    TEXT_MAX,
+    number,
+    number_of,
+    value_at,
+    written_as_text,
+)
 from experiments.records.summary import path_problem
 from experiments.records.validated_json import Text
-from topologies.strict import problem, suggestion
+from topologies.strict import suggestion
 
 EXAMPLE = "median(latency.mean_ms) by topology <= 20"
 
@@ -285,35 +291,14 @@ def _right(left: Statistic | Ratio | Best, op: str, text: str) -> float | int | 
         if op not in ("==", "!="):
             raise ValueError(f"{left.name} gives a swept value: compare it with == or !=")
         return text
-    try:
-        return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else _finite(text)
-    except ValueError:
-        raise ValueError(f"{text} is no number; its unit stands in the path") from None
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _read(given: Any) -> SweepExpectation:
-    if isinstance(given, SweepExpectation):
-        return given
-    if not isinstance(given, str):
-        raise problem(f"should be a comparison such as: {EXAMPLE}, not {given!r:.40}")
-    try:
-        return SweepExpectation.parse(given)
-    except ValueError as error:
-        raise problem(str(error)) from None
+    if NUMBER.fullmatch(text) and math.isfinite(value := number(text)):
+        return value
+    raise ValueError(f"{text} is no number; its unit stands in the path")
 
 
 SweepExpectationField = Annotated[
     SweepExpectation,
-    BeforeValidator(_read),
-    PlainSerializer(lambda expectation: expectation.text, return_type=str, when_used="json"),
-    WithJsonSchema(
-        {"type": "string", "examples": [EXAMPLE, "argmin(parameters.fanout, median(latency.mean_ms)) == 4"]}
+    *written_as_text(
+        SweepExpectation, EXAMPLE, EXAMPLE, "argmin(parameters.fanout, median(latency.mean_ms)) == 4"
     ),
 ]
