@@ -1,8 +1,9 @@
 """Every kind of fault names regions, links and processes that are checked when the file is read."""
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KIND_NAMES, Faults
 from experiments.loader import load_experiment
 from topologies.errors import InputError
 
@@ -27,3 +28,46 @@ def test_a_region_that_is_not_there_is_refused(kind):
     fault = UNKNOWN.get(kind, f"{kind}: r9/proxy-0")
     with pytest.raises(InputError, match=r"r9"):
         load_experiment("link-failure", [f"faults=[{{name: it, at: 5s, {fault}}}]", "expect=[]"])
+
+
+read = TypeAdapter(Faults).validate_python
+
+
+def test_a_fault_without_a_name_is_called_by_its_kind_and_number():
+    faults = read(
+        [
+            {"at": "1s", "cut": ["r0", "r1"]},
+            {"at": "2s", "isolate": "r2"},
+            {"at": "3s", "cut": ["r0", "r2"]},
+            {"at": "4s", "restore": "cut-1", "name": "mend"},
+        ]
+    )
+    assert [fault.name for fault in faults] == ["cut-1", "isolate-1", "cut-2", "mend"]
+
+
+def test_a_given_name_that_meets_a_made_one_is_refused():
+    with pytest.raises(ValidationError, match=r"the name cut-2 is taken by faults\.0"):
+        read([{"at": "1s", "isolate": "r0", "name": "cut-2"}, *[{"at": "1s", "cut": ["r0", "r1"]}] * 2])
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "target"),
+    [
+        ({"cut": ["r2", "r3"]}, "cut", "r2-r3"),
+        ({"restore": ["r2", "r3"]}, "restore", "r2-r3"),
+        ({"restore": "cut"}, "restore", "cut"),
+        ({"set": ["r2", "r3"], "loss": "1%"}, "set", "r2-r3"),
+        ({"isolate": "r2"}, "isolate", "r2"),
+        ({"partition": [["r0", "r1"], ["r2"]]}, "partition", "r0 r1 | r2"),
+        ({"flap": ["r2", "r3"], "up": "1s", "down": "2s", "for": "9s"}, "flap", "r2-r3"),
+        ({"kill": "r2/proxy-0"}, "kill", "r2/proxy-0"),
+    ],
+)
+def test_every_kind_has_its_target(fault, kind, target):
+    (read_fault,) = read([{"at": "1s", **fault}])
+    assert (read_fault.kind, read_fault.target, read_fault.at_us) == (kind, target, 1_000_000)
+
+
+def test_their_number_is_bounded():
+    with pytest.raises(ValidationError, match="at most 1000"):
+        read([{"at": "1s", "cut": ["r0", "r1"]}] * 1001)

@@ -14,7 +14,7 @@ from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from testbed.planning import make_plan
-from topologies.errors import InputError
+from tests.refusals import refusal
 from topologies.loader import load_topology
 
 EXPERIMENT = load_experiment("nemesis")
@@ -194,10 +194,7 @@ def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(see
     ("override", "said"),
     [
         ("nemesis.vary={topology: [line]}", "nemesis.vary.topology: does not begin with parameters, roles"),
-        (
-            "nemesis.vary={parameters.durabel: [true]}",
-            "nemesis.vary.parameters.durabel: with true: sprinkler",
-        ),
+        ("nemesis.vary={parameters.durabel: [true]}", "nemesis.vary.parameters.durabel: with true:"),
         ("nemesis.vary={workload.rate: []}", "nemesis.vary.workload.rate: has no values to draw from"),
         ("nemesis.quiet=24s", "nemesis: start, shortest and quiet together are longer than the run"),
         ("nemesis.shortest=4s", "nemesis.shortest: is longer than the longest"),
@@ -205,6 +202,4 @@ def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(see
     ],
 )
 def test_a_nemesis_that_cannot_be_is_refused(override, said):
-    with pytest.raises(InputError) as error:
-        load_experiment("nemesis", [override])
-    assert said in str(error.value)
+    assert said in refusal(load_experiment, "nemesis", [override])

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.loader import load_experiment
 from experiments.model import Experiment
-from topologies.errors import InputError
+from tests.refusals import refusal
 
 
 def load(*overrides: str) -> Experiment:
@@ -12,10 +12,7 @@ def load(*overrides: str) -> Experiment:
 
 
 def error_of(*overrides: str) -> str:
-    with pytest.raises(InputError) as error:
-        load(*overrides)
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(load, *overrides)
 
 
 def test_fields_that_the_file_does_not_have_can_be_set():

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.suite import Suite, read_suite, suite_names, suite_schema
+from tests.refusals import refusal
 from topologies.errors import InputError
 
 GOOD = """
@@ -34,9 +35,7 @@ def read(tmp_path: Path, monkeypatch):
 
 def refused(read, old: str, new: str) -> str:
     assert old in GOOD
-    with pytest.raises(InputError) as caught:
-        read(GOOD.replace(old, new))
-    return str(caught.value)
+    return refusal(read, GOOD.replace(old, new))
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -133,11 +132,8 @@ def test_errors_name_file_line_and_field(read, old, new, said):
     ],
 )
 def test_the_only_entry_is_blamed_for_its_own_mistake(read, field, said):
-    with pytest.raises(InputError) as caught:
-        read(
-            f"suite: one\nbudget: 1min\nentries:\n  - name: cut\n    experiment: link-failure\n    {field}\n"
-        )
-    assert str(caught.value) == f"small.yaml:6: entries.0.{said}"
+    text = f"suite: one\nbudget: 1min\nentries:\n  - name: cut\n    experiment: link-failure\n    {field}\n"
+    assert refusal(read, text) == f"small.yaml:6: entries.0.{said}"
 
 
 def test_a_suite_of_no_known_name_is_refused_with_those_that_are():

@@ -5,16 +5,14 @@ from functools import partial
 import pytest
 import yaml
 
+from tests.refusals import refusal
 from topologies.document import FILE_BYTES_MAX, parse_document, read_document
 from topologies.errors import InputError
 from topologies.yaml_nodes import compose
 
 
 def error_of(text: str) -> str:
-    with pytest.raises(InputError) as error:
-        parse_document("a.yaml", text)
-    assert "\n" not in str(error.value)
-    return str(error.value)
+    return refusal(parse_document, "a.yaml", text)
 
 
 def test_every_value_has_its_line():

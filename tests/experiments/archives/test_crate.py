@@ -17,9 +17,9 @@ from experiments.records.run_record import Outcome, RunRecord, Times, record_to_
 from experiments.records.rundir import RunDirectory
 from node.core.program import Image, Program, Programs
 from tests.experiments.small_experiment import GOOD
+from tests.refusals import refusal
 from tests.run_json import ZERO_NS, little_run
 from tests.virtual_runs import experiment_in, simulated
-from topologies.errors import InputError
 
 VALIDATOR = Path(sys.prefix) / "crate-validator"
 LICENSE, PUBLISHER = "https://spdx.org/licenses/CC-BY-4.0", "A Lab <https://lab.example.org>"
@@ -145,9 +145,7 @@ def test_the_licence_is_the_experiments_or_the_one_given(tmp_path: Path) -> None
 )
 def test_what_is_no_licence_or_publisher_is_refused(tmp_path: Path, field: str, value: str, why: str) -> None:
     run = make_run(tmp_path, "completed", MACHINES)
-    with pytest.raises(InputError) as refused:
-        described(run, tmp_path, **{field: value})
-    assert str(refused.value) == f"--{field}: {field}: {why}"
+    assert refusal(described, run, tmp_path, **{field: value}) == f"--{field}: {field}: {why}"
     assert not (tmp_path / "run.tar.zst").exists()
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from experiments.campaigns.campaign import CampaignRecord, FailureKind, RunHeadline, RunState
 from experiments.campaigns.nights import NightDirectory
-from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.run_record import Outcome
 from experiments.suite import read_suite
@@ -67,23 +66,6 @@ def test_a_written_sweep_is_read(tmp_path: Path) -> None:
     assert (pending.run, pending.headline) == (None, RunHeadline())
     SweepDirectory(tmp_path).write(record)
     assert SweepDirectory(tmp_path).read() == record
-
-
-def test_written_judgements_are_read(tmp_path: Path) -> None:
-    record = sweep(tmp_path, (WRITTEN / "sweep-judged.json").read_text())
-    assert record.expectations == (
-        SweepJudgement(
-            "max(latency.p99_ms) by workload.rate <= 1000",
-            13.001,
-            True,
-            (
-                GroupJudgement(13.001, True, "workload.rate=100/s"),
-                GroupJudgement(13.001, True, "workload.rate=200/s"),
-            ),
-        ),
-    )
-    assert record.complete
-    assert not record.passed
 
 
 def test_a_written_night_is_read(tmp_path: Path) -> None:

@@ -7,10 +7,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from pydantic_core import PydanticCustomError
 
-from experiments.campaigns.campaign import FailureKind, RunState
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.nights import NightDirectory, night_of
-from tests.campaigns import night_record, night_run
+from experiments.campaigns.sweep import points, refuse_unusable, values_text
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, runs
+from tests.campaigns import night_record, night_run, sweep_record
+from topologies.errors import InputError
 
 RUNS = (
     night_run(),
@@ -23,20 +27,6 @@ RECORD = night_record(*RUNS)
 @pytest.fixture
 def night(tmp_path: Path) -> NightDirectory:
     return NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "quick")
-
-
-def test_a_nights_record_reads_back(night):
-    failed = replace(
-        RUNS[1],
-        state=RunState.FAILED,
-        failure=FailureKind.CRASH,
-        problem="died",
-        torn=("20261121T050000Z-x.torn",),
-    )
-    record = replace(RECORD.with_run(failed), findings=("throughput fell",), exit_code=1)
-    night.write(record)
-    assert night.read() == record
-    assert [run.ended for run in night.read().runs] == [False, True, False]
 
 
 def test_a_record_that_says_nothing_of_what_came_later_is_read(night):
@@ -76,3 +66,62 @@ def test_the_latest_night_is_that_of_the_suite(night, tmp_path):
     assert NightDirectory.latest(runs, "quick", before="2026-11-21").path.name == "2026-11-19-quick"
     assert NightDirectory.latest(runs, "quick", before="2026-11-19") is None
     assert NightDirectory.latest(runs, "none") is None
+
+
+NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> SweepDirectory:
+    return SweepDirectory.create(tmp_path, "small", NOW, "abc123")
+
+
+def record(directory: SweepDirectory) -> SweepRecord:
+    return sweep_record(*runs({"roles.driver": [1, 2]}, 2, 7), sweep=directory.name, repeat=2)
+
+
+def test_a_run_made_again_begins_with_nothing(directory):
+    point = record(directory).runs[0]
+    run = directory.make_run(point)
+    (run.logs / "torn.jsonl").write_text("{")
+    assert list(directory.make_run(point).logs.iterdir()) == []
+
+
+def test_a_run_is_no_sweep(tmp_path):
+    with pytest.raises(InputError, match=r"is no directory of a sweep: it has no sweep\.json"):
+        SweepDirectory.open(tmp_path)
+
+
+def test_every_combination_is_a_point_and_the_last_path_varies_fastest():
+    assert points({"roles.driver": [1, 2], "workload.rate": ["1/s", "2/s"]}) == [
+        {"roles.driver": 1, "workload.rate": "1/s"},
+        {"roles.driver": 1, "workload.rate": "2/s"},
+        {"roles.driver": 2, "workload.rate": "1/s"},
+        {"roles.driver": 2, "workload.rate": "2/s"},
+    ]
+
+
+def test_combinations_are_bounded():
+    with pytest.raises(PydanticCustomError, match="more than 10000 combinations"):
+        refuse_unusable({f"parameters.p{n}": list(range(100)) for n in range(3)})
+
+
+def test_first_every_combination_runs_once_and_then_again_with_the_next_seed():
+    made = runs({"roles.driver": [1, 2]}, repeat=2, seed=7)
+    assert [(run.name, run.repetition, run.seed) for run in made] == [
+        ("1-driver-1-r0", 0, 7),
+        ("2-driver-2-r0", 0, 7),
+        ("1-driver-1-r1", 1, 8),
+        ("2-driver-2-r1", 1, 8),
+    ]
+
+
+def test_names_sort_like_the_runs_and_are_fit_for_paths():
+    made = runs({"workload.rate": [f"{n}/s" for n in range(1, 13)], "captures": ["none"]}, repeat=11, seed=1)
+    assert made[0].name == "01-rate-1-s-captures-none-r00"
+    assert len({run.name for run in made}) == len(made) == 132
+
+
+def test_values_are_shown_as_after_set():
+    values = {"roles": {"proxy": 1}, "workload.closed_loop": True, "captures.where": ["hosts"]}
+    assert values_text(values) == "roles={proxy: 1} workload.closed_loop=true captures.where=[hosts]"

@@ -19,30 +19,35 @@ from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
 
 
+def why(ground, *disturbances):
+    """Return why these need not be survived; None if they must be."""
+    return unsurvivable_reason(disturbances, ground)
+
+
 def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
     ground = drawing_of("meghdoot-nemesis").ground(short)
     assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
     pause = HuntDisturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
-    assert unsurvivable_reason([pause], ground) == "pause lasts too long"
-    assert unsurvivable_reason([replace(pause, for_us=2_800_000)], ground) is None
+    assert why(ground, pause) == "pause lasts too long"
+    assert why(ground, replace(pause, for_us=2_800_000)) is None
 
 
 @pytest.mark.slow
 def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
     fill = HuntDisturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
-    assert unsurvivable_reason([fill], kept) is None
-    assert unsurvivable_reason([fill], not_kept) == "fill names an unknown disk"
+    assert why(kept, fill) is None
+    assert why(not_kept, fill) == "fill names an unknown disk"
 
 
 def test_one_replica_at_least_is_left_alone():
     ground = drawing_of("nemesis").ground({})
     assert ground.declared.has("proxy", Trait.REPLICATED)
     all_but_one = HuntDisturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
-    assert unsurvivable_reason([all_but_one], ground) is None
+    assert why(ground, all_but_one) is None
     soon = HuntDisturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
-    assert unsurvivable_reason([all_but_one, soon], ground) == "no replica of r0 is undisturbed"
+    assert why(ground, all_but_one, soon) == "no replica of r0 is undisturbed"
 
 
 def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
@@ -52,38 +57,33 @@ def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_al
     )
     other = HuntDisturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
     crash = HuntDisturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
-    assert unsurvivable_reason([apart, other], ground) is None
-    assert unsurvivable_reason([apart, crash], ground) is None
-    assert unsurvivable_reason([apart, other, crash], ground) == "no replica of r0 is undisturbed"
+    assert why(ground, apart, other) is None
+    assert why(ground, apart, crash) is None
+    assert why(ground, apart, other, crash) == "no replica of r0 is undisturbed"
     itself = replace(crash, target=("r0/proxy-2",))
-    assert unsurvivable_reason([apart, other, itself], ground) is None  # proxy-1 is there
+    assert why(ground, apart, other, itself) is None  # proxy-1 is there
 
 
 def test_a_region_that_loses_power_loses_it_whole():
     ground = drawing_of("nemesis").ground({"roles.proxy": 5})
     power = HuntDisturbance("power", 3_000_000, 500_000, ("r0",))
     pause = HuntDisturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
-    assert unsurvivable_reason([power], ground) is None
-    assert unsurvivable_reason([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
-    assert (
-        unsurvivable_reason([replace(power, target=("r0/proxy-0",))], ground)
-        == "power names an unknown region"
-    )
+    assert why(ground, power) is None
+    assert why(ground, power, pause) == "r0/proxy-4 is disturbed by power and pause at once"
+    assert why(ground, replace(power, target=("r0/proxy-0",))) == "power names an unknown region"
 
 
 def test_links_that_are_never_cut_for_good_connect_all_regions():
     ground = drawing_of("scribe-nemesis").ground({"topology": "three-regions"})
     severed = [HuntDisturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(ground.links[:2])]
-    assert unsurvivable_reason(severed[:1], ground) is None
-    assert unsurvivable_reason(severed, ground) == "regions are cut off from each other for good"
-    assert (
-        unsurvivable_reason([severed[0], replace(severed[1], kind="cut", for_us=1_000_000)], ground) is None
-    )
+    assert why(ground, *severed[:1]) is None
+    assert why(ground, *severed) == "regions are cut off from each other for good"
+    assert why(ground, severed[0], replace(severed[1], kind="cut", for_us=1_000_000)) is None
     one_way = [replace(each, direction="forward") for each in severed]
-    assert unsurvivable_reason(one_way, ground) == "regions are cut off from each other for good"
+    assert why(ground, *one_way) == "regions are cut off from each other for good"
     content = drawing_of("meghdoot-nemesis").ground({"topology": "three-regions"})
     while_it_is_cut = [severed[0], HuntDisturbance("cut", 9_000_000, 1_000_000, content.links[1])]
-    assert unsurvivable_reason(while_it_is_cut, content) == "regions are cut off from each other"
+    assert why(content, *while_it_is_cut) == "regions are cut off from each other"
 
 
 def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
@@ -92,9 +92,9 @@ def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
         {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}
     )
     over, beside = (HuntDisturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
-    assert unsurvivable_reason([beside], ground) is None
+    assert why(ground, beside) is None
     said = "a publisher is cut off for good from the region of its stream"
-    assert unsurvivable_reason([over], ground) == said
+    assert why(ground, over) == said
 
 
 def test_permanent_cuts_are_never_restored():
@@ -122,11 +122,9 @@ def test_a_process_that_dies_for_good_is_never_disturbed_again():
     case = HuntCase(1, {}, (died,))
     (fault,) = experiment_of(hunt_base(load_experiment("scribe-nemesis")), case, ground.topology).faults
     assert (fault.kind, fault.process, fault.at_us) == ("kill", "r0/forwarder-0", 3_000_000)
-    assert unsurvivable_reason([died], ground) is None
+    assert why(ground, died) is None
     later = HuntDisturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
-    assert (
-        unsurvivable_reason([died, later], ground) == "r0/forwarder-0 is disturbed by die and pause at once"
-    )
+    assert why(ground, died, later) == "r0/forwarder-0 is disturbed by die and pause at once"
 
 
 def test_a_link_is_not_made_slow_by_less_than_it_jitters():
@@ -134,10 +132,8 @@ def test_a_link_is_not_made_slow_by_less_than_it_jitters():
     network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
     ground = drawing_of("nemesis").ground({"topology": network})
     slow = HuntDisturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
-    assert unsurvivable_reason([slow], ground) is None
-    assert (
-        unsurvivable_reason([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
-    )
+    assert why(ground, slow) is None
+    assert why(ground, replace(slow, amount=8_999)) == "delay is less than the link's jitter"
 
 
 @pytest.mark.slow
@@ -146,11 +142,8 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
     slow = HuntDisturbance(
         "slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000
     )
-    assert unsurvivable_reason([slow], ground) is None
-    assert (
-        unsurvivable_reason([replace(slow, amount=1_000_001)], ground)
-        == "slow-disk is not within the time for disturbances"
-    )
+    assert why(ground, slow) is None
+    assert why(ground, replace(slow, amount=1_000_001)) == "slow-disk is not within the time for disturbances"
     experiment = experiment_of(
         hunt_base(load_experiment("nemesis-power")), HuntCase(1, {}, (slow,)), ground.topology
     )
@@ -166,9 +159,9 @@ def test_a_clock_is_right_again_within_the_time_for_disturbances_and_only_if_the
     name = "r0/member-0"
     at_us = ground.last_us - 2_000_000
     back = HuntDisturbance("clock", at_us, 1_000_000, (name,), (), "backward", amount=1_000_000)
-    assert unsurvivable_reason([back], ground) is None
+    assert why(ground, back) is None
     late = replace(back, amount=1_000_001)
-    assert unsurvivable_reason([late], ground) == "clock is not within the time for disturbances"
+    assert why(ground, late) == "clock is not within the time for disturbances"
     (fault,) = experiment_of(
         hunt_base(load_experiment("scribe-nemesis")), HuntCase(1, {}, (back,)), ground.topology
     ).faults
@@ -196,19 +189,19 @@ def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
     crashes = [HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
-    assert unsurvivable_reason(crashes[:-1], ground) is None
-    assert unsurvivable_reason(crashes, ground) == "too many servers lose their memory at once"
+    assert why(ground, *crashes[:-1]) is None
+    assert why(ground, *crashes) == "too many servers lose their memory at once"
 
 
 def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
     ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
     apart = HuntDisturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
     crashes = HuntDisturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
-    assert unsurvivable_reason([apart, crashes], ground) is None
+    assert why(ground, apart, crashes) is None
     cut = HuntDisturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
-    assert unsurvivable_reason([apart, cut, crashes], ground) == "too many servers lose their memory at once"
-    assert unsurvivable_reason([apart, replace(cut, target=("r1", "r2")), crashes], ground) is None
-    assert unsurvivable_reason([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
+    assert why(ground, apart, cut, crashes) == "too many servers lose their memory at once"
+    assert why(ground, apart, replace(cut, target=("r1", "r2")), crashes) is None
+    assert why(ground, apart, replace(cut, at_us=3_500_001), crashes) is None
 
 
 def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
@@ -216,15 +209,12 @@ def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
     crashes = [
         HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)
     ]
-    assert unsurvivable_reason(crashes, drawing.ground({})) is None
+    assert why(drawing.ground({}), *crashes) is None
     ground = drawing.ground({"workload.subscriptions.change": "4s"})
-    assert unsurvivable_reason(crashes, ground) == "too many servers lose their memory at once"
-    assert unsurvivable_reason(crashes[:1], ground) is None
+    assert why(ground, *crashes) == "too many servers lose their memory at once"
+    assert why(ground, *crashes[:1]) is None
     without_copies = {"workload.subscriptions.change": "4s", "parameters.mirror": False}
-    assert (
-        unsurvivable_reason(crashes[:1], drawing.ground(without_copies))
-        == "too many servers lose their memory at once"
-    )
+    assert why(drawing.ground(without_copies), *crashes[:1]) == "too many servers lose their memory at once"
 
 
 def test_no_link_is_to_carry_more_than_it_can():
@@ -248,8 +238,8 @@ def test_no_link_is_to_carry_more_than_it_can():
 def test_under_content_subscriptions_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
     cuts = [HuntDisturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
-    assert unsurvivable_reason(cuts[:-1], ground) is None
-    assert unsurvivable_reason(cuts, ground) == "regions are cut off from each other"
+    assert why(ground, *cuts[:-1]) is None
+    assert why(ground, *cuts) == "regions are cut off from each other"
     assert not {"isolate", "partition"} & set(ground.kinds)
 
 
@@ -294,5 +284,5 @@ def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s,
     cut = HuntDisturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))
     one = HuntDisturbance("crash", 10_500_000, 300_000, ("r1/member-0",))
     other = HuntDisturbance("crash", 10_900_000, 300_000, ("r1/publisher-0",))
-    assert unsurvivable_reason((cut, one), ground) is None
-    assert (unsurvivable_reason((cut, one, other), ground) is None) == is_possible
+    assert why(ground, cut, one) is None
+    assert (why(ground, cut, one, other) is None) == is_possible

@@ -9,17 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.checks import problems, role_of
-from experiments.declared import Trait
+from experiments.declared import Trait, known_system
 from experiments.hunting.bounds import unsurvivable_reason
 from experiments.hunting.case import (
     ON_PROCESSES,
     case_from_json,
     case_to_json,
 )
+from experiments.hunting.huntable import nemesis_of
+from experiments.hunting.networks import REGIONS_MAX, network_text, random_network, smaller
 from experiments.hunting.placement import ended_servers, thinning_cuts
+from experiments.hunting.settings import drawn_settings, halved_periods, shortened_long_periods, small_limits
 from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import cases_of, drawing_of
+from topologies.loader import load_topology
+from topologies.routes import connected
 
 NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 
@@ -96,3 +101,122 @@ def beside(one, other):
     places = [{name.partition("/")[0] for name in (*each.target, *each.others)} for each in (one, other)]
     apart_us = [abs(a - b) for a in (one.at_us, one.end_us) for b in (other.at_us, other.end_us)]
     return bool(places[0] & places[1]) and min(apart_us) <= 1_000
+
+
+@pytest.mark.slow
+def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
+    drawn = [case.settings for case in cases_of("meghdoot-nemesis", 100)]
+    short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
+    assert short
+    assert {each.get("parameters.expire") for each in short} == {"7500ms"}
+    assert {each.get("parameters.gone") for each in drawn} <= {None, "10s", "40s"}  # limits a promise
+
+
+@pytest.mark.slow
+def test_subscribers_also_subscribe_while_things_are_disturbed():
+    drawn = [case.settings for case in cases_of("meghdoot-nemesis", 100)]
+    assert 25 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 75
+    assert any("workload.subscriptions.change" in each for each in drawn)
+
+
+def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
+    base, nemesis = hunt_base(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
+    (half,) = halved_periods(base, nemesis)
+    assert (half["parameters.heartbeat"], half["parameters.retransmit"]) == ("250ms", "500ms")
+    assert not {f"parameters.{name}" for name in known_system(base.system).batching} & set(half)
+    drawn = [drawing_of("scribe-nemesis").case(seed).settings for seed in range(60)]
+    assert sum(half.items() <= each.items() for each in drawn) > 3
+
+
+def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
+    knobs = drawn_settings(hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
+    assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
+    assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
+    assert len(knobs["parameters.history_limit"]) == 2
+
+
+@pytest.mark.slow
+def test_limits_are_also_small_all_together_as_far_as_they_go_together():
+    base, nemesis = hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis
+    least, small, _ = small_limits(base, nemesis)
+    assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
+    assert least["parameters.control_limit"] == "1024B"  # less would refuse every HELLO
+    assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
+    drawn = [case.settings for case in cases_of("nemesis")]
+    assert any(least.items() <= each.items() for each in drawn)
+
+
+def test_programs_parameters_are_drawn_only_by_the_nemesis():
+    experiment = load_experiment("link-failure-systems", ["variant=etcd"])
+    base, nemesis = hunt_base(experiment), nemesis_of(experiment)
+    assert (
+        halved_periods(base, nemesis)
+        == shortened_long_periods(base, nemesis)
+        == small_limits(base, nemesis)
+        == []
+    )
+
+
+@given(st.integers(0, 1 << 40))
+def test_every_seeds_network_is_connected_and_has_few_regions(seed):
+    given = random_network(Random(seed))
+    assert given == random_network(Random(seed))
+    topology = load_topology(given)
+    assert 2 <= len(topology.regions) <= REGIONS_MAX
+    assert connected(tuple(topology.regions), [link.between for link in topology.links])
+    assert f"{len(topology.regions)} regions" in network_text(given)
+
+
+def size(given) -> tuple[int, ...]:
+    topology, delays = load_topology(given), given["delays"]
+    return (
+        len(topology.regions),
+        len(given.get("link", ())),
+        "asymmetric" in delays,
+        delays["from"] != delays["to"],
+    )
+
+
+@given(st.integers(0, 1 << 40))
+def test_smaller_networks_lead_to_the_least_one(seed):
+    given = random_network(Random(seed))
+    while found := list(smaller(given)):
+        assert all(size(each) < size(given) for each in found)
+        given = found[-1]
+    assert size(given) == (2 if given["kind"] in {"mesh", "line", "tree"} else 3, 0, False, False)
+
+
+@pytest.mark.slow
+def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
+    drawn = [case.settings.get("topology") for case in cases_of("nemesis")]
+    kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
+    assert kinds >= {"ring", "line", "star", "mesh", "tree"}
+    assert any(isinstance(each, str) for each in drawn)
+    assert drawn.count(None) > 60
+    two = [each for each in drawn if each is not None and len(load_topology(each).regions) == 2]
+    assert len(two) > 40
+    assert sum(each == "two-regions" for each in two) < 10, "there nothing takes any time"
+
+
+OTHERS = (
+    {"regions": {"a": {}, "b": {}}, "links": [{"between": ["a", "b"], "delay": "5ms"}]},
+    {"kind": "regular", "regions": 4, "delays": {"from": "5ms", "to": "30ms"}, "name": "mine"},
+    {"kind": "ring", "regions": 3, "delays": ["1ms", "2ms", "3ms"]},
+    {"kind": "transit-stub"},
+)
+
+
+def test_networks_of_other_people_are_left_as_they_are():
+    assert [list(smaller(each)) for each in OTHERS] == [[], [], [], []]
+    assert [network_text(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
+
+
+def test_a_network_is_described_in_a_few_words():
+    link = {"loss": "1%", "rate": "10mbit"}
+    grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
+    assert network_text(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"
+    assert network_text({"kind": "mesh", "regions": 2, "delays": {"from": "4ms", "to": "4ms"}}) == (
+        "a full mesh of 2 regions, 4ms apart"
+    )
+    assert network_text("ring-4") == "ring-4"

@@ -18,6 +18,7 @@ from node.core.content.content import ContentAttribute
 from node.core.content.event_values import EventValues
 from node.core.ordinals import of_date, of_word
 from testbed.planning import make_plan
+from tests.refusals import refusal
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -80,10 +81,7 @@ def test_a_parquet_file_is_read_by_its_types(tmp_path, days):
 )
 def test_errors_are_one_line_with_row_and_column(tmp_path, old, new, said):
     path = csv(tmp_path, TEXT.replace(old, new))
-    with pytest.raises(InputError) as raised:
-        read(path)
-    assert str(raised.value).startswith(f"{path}: {said}")
-    assert "\n" not in str(raised.value)
+    assert refusal(read, path).startswith(f"{path}: {said}")
 
 
 def test_rows_of_later_blocks_are_numbered_from_the_first_one(tmp_path, monkeypatch):
@@ -130,9 +128,10 @@ NOT_UTF_8 = (
 def test_a_csv_file_in_another_encoding_is_to_be_saved_as_utf_8(tmp_path, name, data):
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(InputError) as raised:
-        read(path, (OPEN, SYMBOL) if b"symbol" in data else (OPEN,))
-    assert str(raised.value) == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
+    assert (
+        refusal(read, path, (OPEN, SYMBOL) if b"symbol" in data else (OPEN,))
+        == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
+    )
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
@@ -144,9 +143,7 @@ def test_a_parquet_file_s_text_in_another_encoding_is_refused_too(tmp_path, kind
         cells = pa.Array.from_buffers(pa.string(), len(latin_1), latin_1.buffers())
         cells = cells if kind == pa.string() else pa.DictionaryArray.from_arrays([0, 1], cells)
     pq.write_table(pa.table({"symbol": cells}), path)
-    with pytest.raises(InputError) as raised:
-        read(path, (SYMBOL,))
-    assert str(raised.value) == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
+    assert refusal(read, path, (SYMBOL,)) == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
 
 
 def test_a_file_that_has_changed_is_read_again(tmp_path):
@@ -214,9 +211,7 @@ def test_a_file_is_found_beside_its_experiment_and_what_is_wrong_with_it_is_said
     file = read_experiment(str(experiment))
     assert file.experiment.workload.events.file == str(experiment.with_name("rows.csv"))
     csv(experiment.parent, TEXT.replace("1e2", "high"))
-    with pytest.raises(InputError) as raised:
-        load_experiment(str(experiment))
-    assert str(raised.value) == (
+    assert refusal(load_experiment, str(experiment)) == (
         f"{experiment}:14: workload.events.file:"
         f" {experiment.with_name('rows.csv')}: row 3, column open: 'high' is no number"
     )
