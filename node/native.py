@@ -24,13 +24,10 @@ INTERPRETED = (
     "core/program.py",
     "core/specification.py",
     "core/study.py",
-    "protocols/sprinkler/batch_messages.py",
-    "protocols/sprinkler/chain/chain_messages.py",
     "protocols/sprinkler/declaration.py",
     "protocols/sprinkler/messages.py",
     "protocols/sprinkler/parameters.py",
     "protocols/sprinkler/reading.py",
-    "protocols/sprinkler/stream_messages.py",
 )
 """Modules, and a folder of them, that use dataclasses or classes in ways that mypyc does not take."""
 SHOWN = 4000

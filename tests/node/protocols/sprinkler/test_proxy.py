@@ -6,20 +6,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.epochs import first_seq_of_epoch
-from node.protocols.sprinkler.messages import (
-    Advertisement,
-    Counter,
-    EventKind,
-    Events,
-    Hello,
-    Hop,
-    Paths,
-    Publish,
-    Published,
-    Refusal,
-    Refused,
-    Subscribe,
-)
+from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES
 from tests.node.cluster import specs
@@ -37,8 +24,8 @@ def connected(**parameters):
     """r1's proxy of two regions, connected with a peer, a driver and a client."""
     bench = ByHand(proxy(parameters=parameters))
     for name in (PEER, DRIVER, CLIENT):
-        bench.connect(name, Advertisement((Counter(OWN, 0), Counter(OTHERS, 0))))
-    bench.say(PEER, Paths((Hop(OTHERS, 0),)))
+        bench.connect(name, wire.Advertisement((wire.Counter(OWN, 0), wire.Counter(OTHERS, 0))))
+    bench.say(PEER, wire.Paths((wire.Hop(OTHERS, 0),)))
     bench.sent(PEER)
     return bench
 
@@ -49,8 +36,8 @@ def bench():
 
 
 def refusal(bench, name):
-    (refused,) = bench.sent(name, Refused)
-    return Refusal(refused.code)
+    (refused,) = bench.sent(name, wire.Refused)
+    return wire.Refusal(refused.code)
 
 
 def cnt(bench, stream=OTHERS):
@@ -58,26 +45,28 @@ def cnt(bench, stream=OTHERS):
 
 
 def publish(first_request=1, events=(b"one", b"two"), stream=OWN):
-    return Publish(EventKind.DATA, 0, stream, first_request, len(events), len(events[0]), 0, b"".join(events))
+    return wire.Publish(
+        wire.EventKind.DATA, 0, stream, first_request, len(events), len(events[0]), 0, b"".join(events)
+    )
 
 
 def data(first_seq, count=2, stream=OTHERS, byte=b"x"):
-    return Events(EventKind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
+    return wire.Events(wire.EventKind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
 
 
 def test_a_driver_that_started_again_numbers_from_one_and_is_not_taken_for_its_former_self(bench):
     bench.say(DRIVER, publish())
     bench.lose(DRIVER)
     bench.connect(DRIVER, publish(), incarnation=2)
-    assert bench.sent(DRIVER, Published) == [Published(OWN, 1, 3, 2)]
+    assert bench.sent(DRIVER, wire.Published) == [wire.Published(OWN, 1, 3, 2)]
 
 
 @pytest.mark.parametrize(
     ("name", "message", "refused"),
     [
-        (DRIVER, publish(stream=OTHERS), Refusal.NOT_OWNER),
-        (DRIVER, publish(stream=UNKNOWN), Refusal.UNKNOWN_STREAM),
-        (CLIENT, Subscribe(UNKNOWN, 0), Refusal.UNKNOWN_STREAM),
+        (DRIVER, publish(stream=OTHERS), wire.Refusal.NOT_OWNER),
+        (DRIVER, publish(stream=UNKNOWN), wire.Refusal.UNKNOWN_STREAM),
+        (CLIENT, wire.Subscribe(UNKNOWN, 0), wire.Refusal.UNKNOWN_STREAM),
     ],
 )
 def test_what_concerns_a_stream_of_others_is_refused_and_the_peer_stays(bench, name, message, refused):
@@ -90,16 +79,16 @@ def test_a_full_history_refuses_publications_and_says_so_once():
     bench = connected(history_limit_bytes=BATCH_BYTES + 8, batch_limit_bytes=8)
     for request in (1, 3, 5):
         bench.say(DRIVER, publish(request))
-    answers = [type(message) for message in bench.sent(DRIVER, Published, Refused)]
-    assert answers == [Published, Refused, Refused]
+    answers = [type(message) for message in bench.sent(DRIVER, wire.Published, wire.Refused)]
+    assert answers == [wire.Published, wire.Refused, wire.Refused]
     assert len(bench.logged("history_full")) == 1
 
 
 def test_remote_events_are_stored_once_in_order_and_overlaps_are_cut(bench):
-    bench.say(CLIENT, Subscribe(OTHERS, 0))
+    bench.say(CLIENT, wire.Subscribe(OTHERS, 0))
     bench.say(PEER, data(1, 2), data(1, 2), data(2, 3, byte=b"y"))
     assert cnt(bench) == 4
-    got = [(batch.first_seq, bytes(batch.payload)) for batch in bench.sent(CLIENT, Events)]
+    got = [(batch.first_seq, bytes(batch.payload)) for batch in bench.sent(CLIENT, wire.Events)]
     assert got == [(1, b"xx"), (3, b"yy")]
 
 
@@ -109,28 +98,28 @@ def test_a_hole_is_not_taken_for_collected_events_but_asked_for_once(bench):
     bench.say(PEER, data(5))
     bench.say(PEER, data(7))
     assert cnt(bench) == 2
-    assert bench.sent(PEER, Subscribe) == [Subscribe(OTHERS, 2)]
+    assert bench.sent(PEER, wire.Subscribe) == [wire.Subscribe(OTHERS, 2)]
 
 
 def test_a_tombstone_covers_its_whole_range(bench):
-    bench.say(PEER, data(1), Events(EventKind.TOMBSTONE, 0, OTHERS, 3, 8, 0, 0, 0, b""), data(11))
+    bench.say(PEER, data(1), wire.Events(wire.EventKind.TOMBSTONE, 0, OTHERS, 3, 8, 0, 0, 0, b""), data(11))
     assert cnt(bench) == 12
-    bench.say(CLIENT, Subscribe(OTHERS, 5))
-    tombstone, last = bench.sent(CLIENT, Events)
-    assert (tombstone.kind, tombstone.first_seq, tombstone.count) == (EventKind.TOMBSTONE, 6, 5)
+    bench.say(CLIENT, wire.Subscribe(OTHERS, 5))
+    tombstone, last = bench.sent(CLIENT, wire.Events)
+    assert (tombstone.kind, tombstone.first_seq, tombstone.count) == (wire.EventKind.TOMBSTONE, 6, 5)
     assert last.first_seq == 11
 
 
 def test_a_subscriber_that_is_not_writable_is_handed_no_more_than_its_burst():
     bench = connected(burst_limit_bytes=2000)
-    bench.say(CLIENT, Subscribe(OWN, 0))
+    bench.say(CLIENT, wire.Subscribe(OWN, 0))
     for number in range(100):
         bench.say(DRIVER, publish(1 + number, (bytes(500),)))
-    first = bench.sent(CLIENT, Events)
+    first = bench.sent(CLIENT, wire.Events)
     assert len(first) <= 2000 // 500
     assert cnt(bench, OWN) == 100
     bench.give(m.Writable(bench.connections[CLIENT]))
-    second = bench.sent(CLIENT, Events)
+    second = bench.sent(CLIENT, wire.Events)
     assert 0 < len(second) <= 2000 // 500
     assert [batch.first_seq for batch in first + second] == list(range(1, len(first + second) + 1))
 
@@ -147,11 +136,16 @@ def test_a_peer_that_reads_nothing_is_closed_before_small_messages_pile_up():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(CLIENT, data(1)), (DRIVER, Subscribe(OWN, 0)), (CLIENT, Hello(0, 1, "again")), (PEER, publish())],
+    [
+        (CLIENT, data(1)),
+        (DRIVER, wire.Subscribe(OWN, 0)),
+        (CLIENT, wire.Hello(0, 1, "again")),
+        (PEER, publish()),
+    ],
 )
 def test_a_message_that_a_role_may_not_send_closes_its_connection_alone(bench, name, message):
     bench.say(name, message)
-    assert refusal(bench, name) is Refusal.UNEXPECTED
+    assert refusal(bench, name) is wire.Refusal.UNEXPECTED
     assert bench.closed == {bench.connections[name]}
 
 
@@ -159,13 +153,13 @@ def test_nothing_is_taken_before_hello(bench):
     bench.connections["stranger"] = 99
     bench.give(m.Connected(99))
     bench.say("stranger", publish())
-    assert refusal(bench, "stranger") is Refusal.UNEXPECTED
+    assert refusal(bench, "stranger") is wire.Refusal.UNEXPECTED
     assert bench.closed == {99}
 
 
 def test_garbage_is_answered_logged_once_and_closes_its_connection_alone(bench):
     bench.give(m.Malformed(bench.connections[CLIENT], "protocol version 9, expected 1"))
-    assert refusal(bench, CLIENT) is Refusal.MALFORMED
+    assert refusal(bench, CLIENT) is wire.Refusal.MALFORMED
     assert bench.closed == {bench.connections[CLIENT]}
     warnings = [e for e in bench.effects if isinstance(e, m.Log) and e.level == "warning"]
     assert [warning.fields["reason"] for warning in warnings] == ["protocol version 9, expected 1"]
@@ -173,7 +167,7 @@ def test_garbage_is_answered_logged_once_and_closes_its_connection_alone(bench):
 
 def test_a_proxy_of_another_run_is_refused(bench):
     bench.connect("elsewhere/proxy-0")
-    assert refusal(bench, "elsewhere/proxy-0") is Refusal.UNEXPECTED
+    assert refusal(bench, "elsewhere/proxy-0") is wire.Refusal.UNEXPECTED
     assert bench.closed == {bench.connections["elsewhere/proxy-0"]}
 
 
@@ -181,15 +175,15 @@ def test_a_newer_connection_takes_the_place_of_an_older_one(bench):
     older = bench.connections[PEER]
     bench.connect(PEER)
     assert older in bench.closed
-    bench.say(PEER, Advertisement((Counter(OTHERS, 5), Counter(OWN, 0))))
-    assert bench.sent(PEER, Subscribe) == [Subscribe(OTHERS, 0)]
+    bench.say(PEER, wire.Advertisement((wire.Counter(OTHERS, 5), wire.Counter(OWN, 0))))
+    assert bench.sent(PEER, wire.Subscribe) == [wire.Subscribe(OTHERS, 0)]
 
 
 def test_a_silent_peer_is_aborted():
     bench = connected(advertisement_period_us=1_000_000, silence_periods=1.5)
     for _ in range(4):
-        bench.say(DRIVER, Advertisement(()))
-        bench.say(CLIENT, Advertisement(()))
+        bench.say(DRIVER, wire.Advertisement(()))
+        bench.say(CLIENT, wire.Advertisement(()))
         bench.give(m.TimerFired(("silence",)), after_us=400_000)
     assert bench.closed == {bench.connections[PEER]}
     (silent,) = bench.logged("peer_silent")
@@ -203,13 +197,15 @@ def test_after_a_long_sleep_no_peer_is_blamed_for_silence(bench):
 
 def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
     bench = ByHand(proxy())
-    bench.connect(DRIVER, Advertisement((Counter(OWN, 4),)), publish(50))
-    bench.connect(PEER, Advertisement((Counter(OWN, 4), Counter(OTHERS, 0))))
-    assert bench.sent(DRIVER, Published) == []
-    assert Subscribe(OWN, 0) in bench.sent(PEER, Subscribe)
+    bench.connect(DRIVER, wire.Advertisement((wire.Counter(OWN, 4),)), publish(50))
+    bench.connect(PEER, wire.Advertisement((wire.Counter(OWN, 4), wire.Counter(OTHERS, 0))))
+    assert bench.sent(DRIVER, wire.Published) == []
+    assert wire.Subscribe(OWN, 0) in bench.sent(PEER, wire.Subscribe)
     bench.say(PEER, data(1, 4, stream=OWN))
     bench.give(m.TimerFired(("restore",)), after_us=2_000_000)
-    assert bench.sent(DRIVER, Published) == [Published(OWN, 50, first_seq_of_epoch(1), 2)], "in another epoch"
+    assert bench.sent(DRIVER, wire.Published) == [wire.Published(OWN, 50, first_seq_of_epoch(1), 2)], (
+        "in another epoch"
+    )
 
 
 def test_replicas_without_a_configuration_service_are_refused():

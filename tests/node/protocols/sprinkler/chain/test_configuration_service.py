@@ -6,19 +6,12 @@ from random import Random
 import pytest
 
 from node.core import machine as m
+from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.chain.configuration_service import NUMBERS_A_LIFE, ConfigurationService
-from node.protocols.sprinkler.messages import (
-    Configuration,
-    DiskState,
-    Joined,
-    Replica,
-    Standing,
-    Status,
-)
 from tests.node.cluster import specs
 from tests.node.protocols.sprinkler.by_hand import ByHand
 
-NOTHING = Configuration(0, 0, ())
+NOTHING = wire.Configuration(0, 0, ())
 
 
 class Bench(ByHand):
@@ -32,17 +25,19 @@ class Bench(ByHand):
             self.come(index)
 
     def come(self, index, incarnation=1, remembers=NOTHING, has=0, cnt=0, full=False):
-        self.connect(f"r0/proxy-{index}", remembers, Status(has, cnt, int(full)), incarnation=incarnation)
+        self.connect(
+            f"r0/proxy-{index}", remembers, wire.Status(has, cnt, int(full)), incarnation=incarnation
+        )
 
     def tell(self, index, *messages, after_us=1_000):
         self.say(f"r0/proxy-{index}", *messages, after_us=after_us)
 
-    def report(self, index, disk=DiskState.WORKS, after_us=1_000):
-        self.tell(index, Status(self.service.chain.number, 0, disk), after_us=after_us)
+    def report(self, index, disk=wire.DiskState.WORKS, after_us=1_000):
+        self.tell(index, wire.Status(self.service.chain.number, 0, disk), after_us=after_us)
 
     def join(self, index):
         """Let a replica say that it has joined."""
-        self.tell(index, Joined(self.told(index).number))
+        self.tell(index, wire.Joined(self.told(index).number))
 
     def answer(self):
         """All that are connected say that they are alive."""
@@ -75,7 +70,7 @@ class Bench(ByHand):
         """Return the last configuration that a replica was sent."""
         number = self.connections[f"r0/proxy-{index}"]
         sent = [each for each in self.effects if isinstance(each, m.Send) and each.connection == number]
-        found = [each for effect in sent for each in effect.messages if isinstance(each, Configuration)]
+        found = [each for effect in sent for each in effect.messages if isinstance(each, wire.Configuration)]
         return found[-1] if found else None
 
     @property
@@ -90,7 +85,7 @@ def bench():
 
 
 def members(*indices, incarnation=1):
-    return tuple(Replica(index, Standing.MEMBER, incarnation) for index in indices)
+    return tuple(wire.Replica(index, wire.Standing.MEMBER, incarnation) for index in indices)
 
 
 def test_the_first_configuration_waits_for_all_replicas_and_has_them_in_order():
@@ -142,7 +137,7 @@ def test_a_token_of_an_earlier_configuration_is_void(bench):
     number = bench.told("1").number
     bench.go("0")
     bench.grace_ends("0")
-    bench.tell("1", Joined(number))
+    bench.tell("1", wire.Joined(number))
     assert bench.chain == "2+1"
 
 
@@ -179,7 +174,7 @@ def test_nothing_is_sent_before_it_is_on_disk():
 
 def test_the_service_continues_from_its_disk():
     rows = members(2, 1)
-    stored = [m.StoredSegment(3, (Configuration(1, 1, rows), Configuration(7, 1, rows)))]
+    stored = [m.StoredSegment(3, (wire.Configuration(1, 1, rows), wire.Configuration(7, 1, rows)))]
     bench = Bench(storage="disk", stored=stored, replicas="21")
     assert bench.chain == "21"
     assert bench.appended == (4, 7)
@@ -193,15 +188,15 @@ def test_the_service_continues_from_its_disk():
 def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember():
     """A replica that was removed long ago remembers a chain with itself in it: it must not decide."""
     bench = Bench(replicas="")
-    bench.come("0", remembers=Configuration(3, 1, members(0, 1, 2)))
+    bench.come("0", remembers=wire.Configuration(3, 1, members(0, 1, 2)))
     assert bench.chain == ""
-    bench.come("1", remembers=Configuration(5, 1, members(1, 2)))
-    bench.come("2", remembers=Configuration(4, 1, members(1, 2)))
+    bench.come("1", remembers=wire.Configuration(5, 1, members(1, 2)))
+    bench.come("2", remembers=wire.Configuration(4, 1, members(1, 2)))
     assert bench.chain == "12+0"
     assert bench.told("1").number > 5
 
 
-@pytest.mark.parametrize("remembered", [NOTHING, Configuration(7, 1, members(0))])
+@pytest.mark.parametrize("remembered", [NOTHING, wire.Configuration(7, 1, members(0))])
 def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remembered):
     bench = Bench(replicas="", start=2)
     bench.come("0", remembers=remembered, has=remembered.number)
@@ -217,7 +212,7 @@ def test_messages_of_this_process_generation_do_not_count_for_an_earlier_one():
     number = bench.service.chain.number
     bench.go("2")
     bench.grace_ends("2")
-    bench.come("2", remembers=Configuration(number, number, members(2)))
+    bench.come("2", remembers=wire.Configuration(number, number, members(2)))
     assert bench.chain == "01+2"
 
 
@@ -241,7 +236,7 @@ def test_a_member_that_comes_back_with_its_disk_stays_where_it_is(bench):
     bench.go("0")
     bench.come("0", incarnation=2, has=1, cnt=5)
     assert bench.chain == "012"
-    assert bench.told("1") == Configuration(2, 1, members(0, incarnation=2) + members(1, 2))
+    assert bench.told("1") == wire.Configuration(2, 1, members(0, incarnation=2) + members(1, 2))
 
 
 def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others(bench):
@@ -292,7 +287,7 @@ def test_a_present_member_cannot_be_given_up(bench):
 
 
 def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room(bench):
-    bench.report("0", DiskState.FULL)
+    bench.report("0", wire.DiskState.FULL)
     assert bench.chain == "12"
     bench.report("0")
     assert bench.chain == "12+0"
@@ -300,7 +295,7 @@ def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_r
 
 def test_the_last_one_with_a_full_disk_stays_until_another_has_room(bench):
     for index in "012":
-        bench.report(index, DiskState.FULL)
+        bench.report(index, wire.DiskState.FULL)
     assert bench.chain == "2"
     bench.report("1")
     assert bench.chain == "2+1"

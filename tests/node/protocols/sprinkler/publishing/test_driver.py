@@ -11,16 +11,7 @@ from node.core import machine as m
 from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD
 from node.core.deliveries import RecordKind
 from node.core.errors import LocalProtocolError, RemoteProtocolError
-from node.protocols.sprinkler.messages import (
-    EventKind,
-    Hello,
-    Predicate,
-    Publish,
-    Published,
-    Refusal,
-    Refused,
-    Role,
-)
+from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.publishing.driver import Driver
 from node.protocols.sprinkler.publishing.publisher import StreamPublisher
@@ -57,7 +48,7 @@ class Bench:
             elif isinstance(effect, m.CancelTimer):
                 self.timers.pop(effect.timer, None)
             elif isinstance(effect, m.Send):
-                self.sent += [message for message in effect.messages if isinstance(message, Publish)]
+                self.sent += [message for message in effect.messages if isinstance(message, wire.Publish)]
             elif isinstance(effect, m.Record):
                 self.records.append(effect)
             elif isinstance(effect, m.AwaitWritable) and self.writable:
@@ -68,7 +59,7 @@ class Bench:
         if self.timers.pop(("dial", "r0/proxy-0"), None) is not None:
             self.give(m.TimerFired(("dial", "r0/proxy-0")))
         self.give(m.Connected(self.connection, "r0/proxy-0"))
-        self.give(m.Received(self.connection, (Hello(Role.PROXY, 1, "r0/proxy-0"),)))
+        self.give(m.Received(self.connection, (wire.Hello(wire.Role.PROXY, 1, "r0/proxy-0"),)))
 
     def run(self, until_us, late_us=0, answer=True):
         """Fire what is due of the driver's own timers; acknowledge what comes at once, if asked to."""
@@ -95,7 +86,7 @@ class Bench:
         sent, self.sent = self.sent, []
         for batch in sent:
             first = batch.first_request
-            self.give(m.Received(self.connection, (Published(0, first, first, batch.count),)))
+            self.give(m.Received(self.connection, (wire.Published(0, first, first, batch.count),)))
         return sent
 
 
@@ -151,7 +142,7 @@ def test_unacknowledged_batches_are_resent_with_the_same_boundaries():
     bench.run(50_000, answer=False)
     first, bench.sent = bench.sent, []
     assert len(first) > 3
-    bench.give(m.Received(bench.connection, (Published(0, 1, 1, first[0].count),)))
+    bench.give(m.Received(bench.connection, (wire.Published(0, 1, 1, first[0].count),)))
     bench.give(m.Disconnected(bench.connection, "broken"))
     bench.connect()
     assert bench.sent == first[1:]
@@ -215,7 +206,7 @@ def test_a_refusal_for_lack_of_room_is_tried_again():
     bench.run(20_000, answer=False)
     bench.give(m.StopDrivers())
     refused, bench.sent = bench.sent, []
-    bench.give(m.Received(bench.connection, (Refused(Refusal.HISTORY_FULL, 0, 1, "full"),)))
+    bench.give(m.Received(bench.connection, (wire.Refused(wire.Refusal.HISTORY_FULL, 0, 1, "full"),)))
     bench.run(S, answer=False)
     assert requests(bench.sent) == requests(refused)
 
@@ -225,7 +216,7 @@ def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
     publisher.publish(b"event")
     publisher.flush()
     with pytest.raises(RemoteProtocolError, match="request 2"):
-        publisher.acknowledge(Published(0, 2, 1, 1))
+        publisher.acknowledge(wire.Published(0, 2, 1, 1))
 
 
 def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_events_are_cut():
@@ -235,7 +226,7 @@ def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_e
     publisher.flush()
     assert requests(publisher.take_unsent(1 << 30)) == [(1, 1), (2, 1)]
     assert publisher.take_unsent(1 << 30) == []
-    publisher.acknowledge(Published(0, 1, 1, 1))
+    publisher.acknowledge(wire.Published(0, 1, 1, 1))
     assert requests(publisher.take_unsent(1 << 30)) == [(3, 1)]
     publisher.rewind()
     assert requests(publisher.take_unsent(1 << 30)) == [(2, 1), (3, 1)]
@@ -294,7 +285,7 @@ def test_events_with_keys_begin_with_them_and_all_differ():
     bench = going(collect=collect, keys=keys)
     sent = bench.publishes()
     events = [event for batch in sent for event in unpack_events(batch.count, 10, batch.payload)]
-    assert {batch.predicate for batch in sent} == {Predicate.SAME_KEY}
+    assert {batch.predicate for batch in sent} == {wire.Predicate.SAME_KEY}
     drawn = {int.from_bytes(event[:8]) for event in events}
     assert drawn == set(range(1, 51))
     assert [event[8:] for event in events] == [(n + 1 & 0xFFFF).to_bytes(2) for n in range(len(events))]
@@ -316,11 +307,11 @@ def test_a_workload_without_a_rate_must_be_a_closed_loop():
 def test_one_event_in_a_while_collects_and_the_others_are_data():
     collect = {"predicate": "older_than", "argument": 3 * S, "every_us": 200_000}
     sent = going(rate_per_s=1000, collect=collect, flush_interval_us=10_000).publishes()
-    collecting = [batch for batch in sent if batch.kind == EventKind.GC]
+    collecting = [batch for batch in sent if batch.kind == wire.EventKind.GC]
     assert [batch.count for batch in collecting] == [1] * 4
-    assert {(batch.predicate, batch.argument) for batch in collecting} == {(Predicate.OLDER_THAN, 3 * S)}
-    data = [batch for batch in sent if batch.kind == EventKind.DATA]
-    assert {batch.predicate for batch in data} == {Predicate.NONE}
+    assert {(batch.predicate, batch.argument) for batch in collecting} == {(wire.Predicate.OLDER_THAN, 3 * S)}
+    data = [batch for batch in sent if batch.kind == wire.EventKind.DATA]
+    assert {batch.predicate for batch in data} == {wire.Predicate.NONE}
     gaps = [later.first_request - earlier.first_request for earlier, later in pairwise(collecting)]
     assert all(190 <= gap <= 210 for gap in gaps), "a fifth of a second of 1000 events/s"
 

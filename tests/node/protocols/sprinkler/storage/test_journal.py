@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 
 from node.core import machine as m
 from node.core.errors import StorageError
-from node.protocols.sprinkler.messages import (
-    Configuration,
-    EventKind,
-    Events,
-    Follow,
-    Predicate,
-    Publication,
-    Stored,
-    Token,
-    Whole,
-)
+from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.storage.batches import event_seqs, last_seq, pack_events, unpack_batch
@@ -53,16 +43,16 @@ class Replica:
         self.time_us = 0
         self.published = Counter()
 
-    def store(self, stream, events, predicate=Predicate.NONE, argument=0):
+    def store(self, stream, events, predicate=wire.Predicate.NONE, argument=0):
         event_bytes, payload = pack_events(events)
         cnt = self.history.streams[stream].cnt
         self.time_us += 1000
         self.published[stream] += 1
-        publication = Publication(stream, cnt + 1, len(events), self.published[stream], 1, "r0/driver-0")
+        publication = wire.Publication(stream, cnt + 1, len(events), self.published[stream], 1, "r0/driver-0")
         self.publications.add(publication)
         self.journal.write(publication)
-        kind = EventKind.GC if predicate else EventKind.DATA
-        batch = Events(
+        kind = wire.EventKind.GC if predicate else wire.EventKind.DATA
+        batch = wire.Events(
             kind, predicate, stream, cnt + 1, len(events), event_bytes, argument, self.time_us, payload
         )
         self.history.append(batch)
@@ -149,11 +139,11 @@ def test_a_restart_from_any_state_of_the_disk_restores_all_synced_data(script):
             key = (serial % 7).to_bytes(4, "big")
             replica.store(stream, [key + bytes([at]) * (size + at % 3) for at in range(count)])
         elif what == "before":
-            replica.store(stream, [b"collect"], Predicate.BEFORE, count)
+            replica.store(stream, [b"collect"], wire.Predicate.BEFORE, count)
         elif what == "last":
-            replica.store(stream, [b"collect"], Predicate.LAST, count)
+            replica.store(stream, [b"collect"], wire.Predicate.LAST, count)
         elif what == "same key":
-            replica.store(stream, [(count % 7).to_bytes(4, "big") + b"collect"], Predicate.SAME_KEY, 4)
+            replica.store(stream, [(count % 7).to_bytes(4, "big") + b"collect"], wire.Predicate.SAME_KEY, 4)
         elif what == "commit":
             replica.commit(stream)
         elif what == "truncate":
@@ -174,9 +164,9 @@ def filled(replica, rounds, rule, rng):
         keys = [rng.randrange(50).to_bytes(4, "big") for _ in range(10)]
         replica.store(0, [key + bytes(20) for key in keys])
         if rule == "same key":
-            replica.store(0, [key + b"new" for key in keys], Predicate.SAME_KEY, 4)
+            replica.store(0, [key + b"new" for key in keys], wire.Predicate.SAME_KEY, 4)
         elif number % 5 == 4:
-            replica.store(0, [b"collect"], Predicate.LAST, 500)
+            replica.store(0, [b"collect"], wire.Predicate.LAST, 500)
         replica.settle()
         replica.sync()
         replica.commit(0)
@@ -215,7 +205,7 @@ def test_everything_collected_ends_as_a_tombstone_of_a_few_bytes():
     replica = Replica()
     for _ in filled(replica, 500, "none", Random(3)):
         pass
-    replica.store(0, [b"collect"], Predicate.BEFORE, replica.history.streams[0].cnt + 1)
+    replica.store(0, [b"collect"], wire.Predicate.BEFORE, replica.history.streams[0].cnt + 1)
     for _ in range(300):
         replica.settle()
         replica.sync()
@@ -232,21 +222,21 @@ def sizes(disk):
 
 def test_the_last_configuration_comes_back_however_old():
     replica = Replica()
-    replica.journal.write(Configuration(7, 3, ()))
+    replica.journal.write(wire.Configuration(7, 3, ()))
     for _ in filled(replica, 500, "last", Random(4)):
         pass
-    assert back(replica.disk).journal.configuration == Configuration(7, 3, ())
+    assert back(replica.disk).journal.configuration == wire.Configuration(7, 3, ())
 
 
 def test_a_stream_is_whole_on_disk_only_behind_what_makes_it_so():
     """A disk that stops in the middle of an append has the first messages of it."""
     replica = Replica()
     replica.store(0, [b"taken back"])
-    replica.journal.write(Whole(3))
+    replica.journal.write(wire.Whole(3))
     replica.settle()
     (append,) = replica.waiting
-    assert isinstance(append.messages[-1], Whole)
-    assert sum(isinstance(message, Whole) for message in append.messages) == 1
+    assert isinstance(append.messages[-1], wire.Whole)
+    assert sum(isinstance(message, wire.Whole) for message in append.messages) == 1
 
 
 def test_a_replica_that_starts_over_does_not_have_its_former_state_again():
@@ -292,9 +282,9 @@ def test_truncated_events_do_not_count_as_stored_after_their_sync():
 @pytest.mark.parametrize(
     ("messages", "reason"),
     [
-        ((Events(0, 0, 1, 5, 1, 1, 0, 0, b"x"),), "events 1 to 4 of stream 1 are missing"),
-        ((Events(0, 0, 9, 1, 1, 1, 0, 0, b"x"),), "stream 9"),
-        ((Token(1),), "Token: not a proxy's log"),
+        ((wire.Events(0, 0, 1, 5, 1, 1, 0, 0, b"x"),), "events 1 to 4 of stream 1 are missing"),
+        ((wire.Events(0, 0, 9, 1, 1, 1, 0, 0, b"x"),), "stream 9"),
+        ((wire.Token(1),), "Token: not a proxy's log"),
     ],
 )
 def test_a_log_that_does_not_fit_together_is_an_error(messages, reason):
@@ -329,5 +319,5 @@ def test_marks_say_what_is_committed():
     replica.sync()
     again = back(replica.disk)
     assert (again.history.streams[1].cnt, again.history.streams[1].committed) == (2, 1)
-    assert not any(isinstance(message, Follow) for message in replica.disk.segments[1])
-    assert any(isinstance(message, Stored) for message in replica.disk.segments[1])
+    assert not any(isinstance(message, wire.Follow) for message in replica.disk.segments[1])
+    assert any(isinstance(message, wire.Stored) for message in replica.disk.segments[1])
