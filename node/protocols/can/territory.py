@@ -145,7 +145,7 @@ class Territory:
                 return
         if known is not None and known.node != node:
             if sequence > known.sequence:
-                self._note_restart(known)
+                self._failed(known.node)  # an earlier process
             known = None
         if known is None:
             self.orphans.returned(node)
@@ -158,7 +158,7 @@ class Territory:
         """Process the join of a node; one with a newer id at a known address replaces a failed process."""
         known = self.claims.others.get(node.address)
         if known is not None and known.node != node and sequence > known.sequence:
-            self._note_restart(known)
+            self._failed(known.node)  # an earlier process
         for replica in self.claims.own.replicas:
             if replica.address == node.address and replica != node:
                 self._failed(replica)
@@ -167,7 +167,7 @@ class Territory:
         address = holder.node.address
         known = self.claims.others.get(address)
         if known is not None and known.node != holder.node and holder.sequence > known.sequence:
-            self._note_restart(known)
+            self._failed(known.node)  # an earlier process
             known = None
         is_direct = sender == address
         if self.claims.is_past(holder):
@@ -204,10 +204,6 @@ class Territory:
         self._reach.send(holder.node.address, Heartbeat(self._own.id, self.claims.own.sequence))
         if self._reach.is_failed(holder.node.address):
             self._reach.probe(holder.node, told_by)
-
-    def _note_restart(self, known: ZoneHolder) -> None:
-        """Treat the earlier process at the same address as failed."""
-        self._failed(known.node)
 
     def _check_lost_zones(self, before: ZoneHolder | None) -> None:
         """Check whether the zones that a node lost have a known new owner."""

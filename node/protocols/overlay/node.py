@@ -6,7 +6,7 @@ subscribes to. Each system extends `OverlayNode` with its layers.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address
-from typing import Any, Protocol
+from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
@@ -14,38 +14,17 @@ from node.core.framing import FRAME_LIMIT_BYTES
 from node.core.peers.peer_pool import Address, PeerEffect, PeerInput, ReceivedFrom, Unreachable
 from node.core.schedule import Schedule
 from node.core.specification import Member, NodeSpec
-from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.reachability.reachability import Reachability
+from node.protocols.reachability.carrier import RoutingNode
 
 TICK: m.Timer = ("tick",)
 NEVER_US = 1 << 62
-
-
-class Overlay(Protocol):
-    """The part of an overlay that a node uses."""
-
-    own: NodeHandle
-    reach: Reachability
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the node has joined."""
-
-    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """See `carrier.RoutingNode`."""
-
-    def timer(self, timer: m.Timer, now_us: int) -> bool:
-        """See `carrier.RoutingNode`."""
-
-    def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """See `carrier.RoutingNode`."""
 
 
 class OverlayNode:
     """One process. The system sets `overlay` and overrides the methods below."""
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
-    overlay: Overlay
+    overlay: RoutingNode[Any]
 
     def __init__(self, spec: NodeSpec, *, tick_interval_us: int, pause_us: int) -> None:
         """Create a node without layers.

@@ -67,6 +67,8 @@ class PastryApplication(Protocol):
 class Pastry(RoutingNode[Route]):
     """One node of the overlay. `is_active`: it has joined, and its leaf set has answered."""
 
+    is_active = False
+
     def __init__(
         self,
         own: NodeHandle,
@@ -75,7 +77,6 @@ class Pastry(RoutingNode[Route]):
         emit: Callable[[PeerEffect], None],
         application: PastryApplication,
     ) -> None:
-        self.is_active = False
         self._parameters = parameters
         self._rng = rng
         self._application = application

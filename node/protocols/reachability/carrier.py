@@ -32,6 +32,7 @@ class RoutingNode(Generic[R]):
     `reach` is how the node reaches others. It is also the node's `ReachabilityWatcher`, in part.
     """
 
+    own: NodeHandle
     reach: Reachability
 
     def __init__(
@@ -70,6 +71,11 @@ class RoutingNode(Generic[R]):
 
     def _known(self, address: Address) -> NodeHandle | None:
         """Return the node at an address, if it is known."""
+        raise NotImplementedError
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the node has joined."""
         raise NotImplementedError
 
     # --- Inputs

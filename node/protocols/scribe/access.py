@@ -12,11 +12,11 @@ what it shows, since the papers have no encryption. A topic that no node created
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import ID_BITS, id_of
+from node.protocols.scribe.layers import TreeListener
 from node.protocols.scribe.messages import Create, Created, Denied, Grant, Join, Publish, Right
 from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic
@@ -66,16 +66,6 @@ def allows(grants: Create | None, right: int, credentials: int) -> bool:
     return not holders or holder_hash(credentials) in holders
 
 
-class AccessListener(Protocol):
-    """Receiver of the results."""
-
-    def on_created(self, key: int) -> None:
-        """Process that the root and its replicas have the topic that this node created."""
-
-    def on_denied(self, key: int, right: Right) -> None:
-        """Process that this node lacks a right."""
-
-
 @dataclass(slots=True)
 class _Creation:
     message: Create
@@ -99,7 +89,7 @@ class AccessControl:
         self,
         parameters: ScribeParameters,
         trees: TopicTrees,
-        listener: AccessListener,
+        listener: TreeListener,
         emit: Callable[[PeerEffect], None],
     ) -> None:
         self._parameters = parameters

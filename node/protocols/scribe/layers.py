@@ -13,7 +13,7 @@ from node.protocols.scribe.topic import Topic
 
 
 class TreeListener(Protocol):
-    """Receiver of the events of the trees."""
+    """Receiver of the events of the trees, and of the results of access control."""
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """Process a batch that is in order."""
@@ -23,6 +23,12 @@ class TreeListener(Protocol):
 
     def on_root(self, topic: Topic, message: Publish) -> None:
         """Process a publication to a topic whose root is this node."""
+
+    def on_created(self, key: int) -> None:
+        """Process that the root and its replicas have the topic that this node created."""
+
+    def on_denied(self, key: int, right: Right) -> None:
+        """Process that this node lacks a right."""
 
 
 class Balance(Protocol):

@@ -272,11 +272,11 @@ class ScribeNode(OverlayNode):
             self.handlers.joined(topic.key)
 
     def on_created(self, key: int) -> None:
-        """See `access.AccessListener`."""
+        """See `layers.TreeListener`."""
         self.handlers.created(key)
 
     def on_denied(self, key: int, right: Right) -> None:
-        """See `access.AccessListener`: end a denied subscription, so that no event counts as lost."""
+        """See `layers.TreeListener`: end a denied subscription, so that no event counts as lost."""
         self._emit(m.Log("denied", {"topic": f"{key:032x}", "right": right.name.lower()}, "warning"))
         if right == Right.PUBLISH:
             self.publisher.denied(key)

@@ -6,7 +6,6 @@ from ipaddress import IPv4Address
 from random import Random
 
 from node.core import machine as m
-from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec
 from node.sim.flat_network import FlatNetwork
 
@@ -157,6 +156,3 @@ class Community:
 def numbers(records):
     """Return the sequence numbers of all events in records, in order."""
     return [record.first_seq + n for _, record in records for n in range(record.count)]
-
-
-DELIVERED, PUBLISHED = RecordKind.DELIVERED, RecordKind.PUBLISHED

@@ -66,18 +66,12 @@ def test_copies_share_the_events_and_have_all_subscriptions():
 
 def test_a_joining_node_is_placed_at_a_peer_with_more_load_than_its_neighbours():
     peers = society(12, 100, 100)
-    loads = {address: node.broker.load.load for address, node in peers.nodes.items()}
-    before = {address: peers.nodes[address].can.claims.own.sequence for address in loads}
-    had = {address: (node.can.zones, node.can.claims.own.replicas) for address, node in peers.nodes.items()}
+    had = {at: (node.can.zones, node.can.claims.own.replicas) for at, node in peers.nodes.items()}
+    load = {at: node.broker.load.load for at, node in peers.nodes.items()}
     new = peers.join()
-    [giver] = [
-        address
-        for address in loads
-        if had[address] != (peers.nodes[address].can.zones, peers.nodes[address].can.claims.own.replicas)
-    ]
-    around = [loads[each] for each in peers.nodes[giver].can.claims.others if each != new]
-    assert loads[giver] >= max(around)
-    assert before[giver] <= peers.nodes[giver].can.claims.own.sequence
+    nodes = {at: peers.nodes[at].can for at in had}
+    [giver] = [at for at, can in nodes.items() if had[at] != (can.zones, can.claims.own.replicas)]
+    assert load[giver] >= max(load[each] for each in nodes[giver].claims.others if each != new)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +91,25 @@ def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dime
     assert 0.4 < cut[1] <= 0.6
 
 
+SPACE = Space((ContentAttribute("a", "real", 0.0, 1.0),))
+NOWHERE = SimpleNamespace(by_id={}, around=())
+
+
+class Silent:
+    """A transport that only knows the time."""
+
+    def __init__(self, own):
+        self.own, self.now_us = own, 0
+
+    def send(self, address, message):
+        raise AssertionError("no neighbours expected")
+
+
+def loads(own=1, held=NOWHERE, stored=(), **parameters):
+    """Return what a peer knows of loads."""
+    return KnownLoads(MeghdootParameters(**parameters), Silent(own), held, stored)
+
+
 @pytest.mark.parametrize(
     ("both", "matches", "is_less"),
     [
@@ -108,7 +121,7 @@ def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dime
     ],
 )
 def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
-    book = KnownLoads(MeghdootParameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()), ())
+    book = loads(match_cost=0.5)
     book.events, book.matches = 100.0, float(matches)
     assert book.is_better_copied(both) is is_less
 
@@ -125,44 +138,27 @@ def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches
 def test_by_the_papers_rule_a_zone_is_split_if_subscriptions_are_more_load_than_events(
     load_counts, stored, is_copied
 ):
-    given = MeghdootParameters(match_cost=0.5, split_rule="paper", load_counts=load_counts)
-    book = KnownLoads(given, Silent(1), SimpleNamespace(by_id={}, around=()), range(stored))
-    space = Space((ContentAttribute("a", "real", 0.0, 1.0),))
+    book = loads(stored=range(stored), match_cost=0.5, split_rule="paper", load_counts=load_counts)
     for _ in range(100):
-        book.visited(EventContent(space, (0.5,)))
+        book.visited(EventContent(SPACE, (0.5,)))
     assert book.is_better_copied(1.0) is is_copied
     assert book.load == 100 + 0.5 * (stored if load_counts == "stored" else 100 * stored)
 
 
 def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
-    space = Space((ContentAttribute("a", "real", 0.0, 1.0),))
-    book = KnownLoads(MeghdootParameters(), Silent(1), SimpleNamespace(by_id={}, around=()), ())
+    book = loads()
     for value in (0.25, 0.75):
-        book.visited(EventContent(space, (value,)))
-    upper = Zone((0.5, 0.0), (1.0, 1.0))
-    assert book.recent_points(upper).T.tolist() == [[0.75, 0.75]]
+        book.visited(EventContent(SPACE, (value,)))
+    assert book.recent_points(Zone((0.5, 0.0), (1.0, 1.0))).T.tolist() == [[0.75, 0.75]]
     assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
 
 
-class Silent:
-    """Mail that only knows the time."""
-
-    def __init__(self, own):
-        self.own, self.now_us = own, 0
-
-    def send(self, address, message):
-        raise AssertionError("no neighbours expected")
-
-
 def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
-    parameters = MeghdootParameters()
-    books = {
-        own: KnownLoads(parameters, Silent(own), SimpleNamespace(by_id={}, around=()), ()) for own in (1, 2)
-    }
+    books = {own: loads(own) for own in (1, 2)}
     books[1].heard(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
         for own, book in books.items():
-            book._mail.now_us = exchange * parameters.load_us
+            book._mail.now_us = exchange * MeghdootParameters().load_us
             rows = tuple(Loaded(address, heard.load) for address, heard in book.most.items())
             books[3 - own].heard(own, Load(1.0, rows))
             book.tick()
@@ -171,10 +167,10 @@ def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
 
 def test_the_load_of_a_former_neighbour_is_forgotten():
     """Otherwise a search for the highest load would still go there, by a report of long ago."""
-    parameters, held = MeghdootParameters(), SimpleNamespace(by_id={}, around=())
-    book = KnownLoads(parameters, Silent(1), held, ())
+    held = SimpleNamespace(by_id={}, around=())
+    book = loads(held=held)
     book.heard(9, Load(1_000.0, ()))
-    book._mail.now_us = parameters.load_us
+    book._mail.now_us = MeghdootParameters().load_us
     book.tick()
     held.around = (9,)
     assert book.climb(8, Climb(5, 5, 0, 0, 0.0)) is None
