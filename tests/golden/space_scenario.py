@@ -22,7 +22,6 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.can.messages import Route, coordinates_of, point_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
@@ -31,52 +30,33 @@ from node.protocols.reachability.nodes import NodeHandle, id_of
 from tests.golden.flat_scenario import FlatScenario
 from tests.golden.script import Script
 from tests.node.protocols.can.overlays import Letter
+from tests.node.protocols.planes import PlaneNode
 
 SEQUENCE = re.compile(r" #\d+")
 ADDRESS = re.compile(r"\b0\.0\.0\.(\d+)\b")
 
 
-class Node:
-    """A node of the scenario."""
-
-    frame_limit_bytes = 1 << 20
+class Node(PlaneNode):
+    """A node of the scenario. Its id follows from its name."""
 
     def __init__(self, scenario: "Scenario", name: str, contacts: list[int], point: Point | None) -> None:
-        self.name, self.contacts, self.point, self.effects = name, contacts, point, []
-        self.scenario = scenario
+        super().__init__(contacts, [])
+        self.name, self.point, self.scenario = name, point, scenario
         own = NodeHandle(id_of(name), scenario.address(name))
         parameters = CanParameters(**scenario.script.parameters)
         rng = Random(own.address)
-        self.can = Can(own, scenario.dimensions, parameters, rng, emit=self.emit, application=self)
+        self.layer = self.can = Can(
+            own, scenario.dimensions, parameters, rng, emit=self.emit, application=self
+        )
 
-    def emit(self, effect: Any) -> None:
-        self.effects.append(effect)
-
-    def handle(self, given: Any, now_us: int) -> list[Any]:
-        self.effects = []
-        match given:
-            case ReceivedFrom():
-                self.can.take(given.address, given.messages, now_us)
-            case m.Started():
-                self.can.start(self.contacts, now_us, self.point)
-            case m.TimerFired():
-                self.can.timer(given.timer, now_us)
-            case Unreachable():
-                self.can.unreachable(given, now_us)
-        return self.effects
-
-    def act(self, do: Any, now_us: int) -> list[Any]:
-        self.effects, self.can.reach.now_us = [], now_us
-        do(self.can)
-        return self.effects
+    def start(self, given: m.Started, now_us: int) -> None:
+        self.can.start(self.contacts, now_us, self.point)
 
     def point_of(self, message: Letter) -> Point:
         return point_of(message.point)
 
     def deliver(self, message: Letter) -> None:
         self.scenario.say(f"{self.name}: deliver HELLO")
-
-    def receive(self, sender: int, message: Any) -> None: ...
 
     def split(self, zone: Any) -> None: ...
 
@@ -125,7 +105,7 @@ class Scenario(FlatScenario):
         self._act(name, lambda can: can.leave())
 
     def _act(self, name: str, do: Any) -> None:
-        self.network.call(self.address(name), lambda node, now_us: node.act(do, now_us))
+        self.network.call(self.address(name), lambda node, now_us: node.act(now_us, do))
 
     def _part(self, *names: str) -> None:
         side = {self.address(name) for name in names}
