@@ -69,20 +69,21 @@ def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: i
     clocks are added. mtu_bytes: of the experiment network. Raises InputError if the site emulates the links
     and a fault changes more than a link's state.
     """
-    tunnelled = {link for _, _, link, _ in _tunnels(plan, placement)}
+    ways = list(_ways(plan, placement))
+    tunnelled = {way.name for way in ways}
     if inventory.shaping is Shaping.EMULAB:
         _check_changes(plan, inventory, tunnelled)
     largest = mtu_bytes - VXLAN_OVERHEAD_BYTES
-    small_regions = {region for _, _, link, region in _tunnels(plan, placement) if region}
+    small_regions = {way.region for way in ways}
     fit = {
         link.name: _smaller(link, largest)
         for link in plan.links
         if link.name in tunnelled or link.b in small_regions or link.a in small_regions
     }
     wires = [
-        CapturePlan(f"{link}@{side}.wire.pcap", link=link, side=side, wire=True)
-        for here, there, link, region in _tunnels(plan, placement)
-        for side in _sides(plan, here, there, link, region)
+        CapturePlan(f"{way.name}@{side}.wire.pcap", link=way.name, side=side, wire=True)
+        for way in ways
+        for _, side in way.ends
     ]
     return replace(
         plan,
@@ -112,32 +113,27 @@ def assignments(
     """
     tunnels: dict[str, list[Tunnel]] = {machine.name: [] for machine in placement.machines}
     behind: dict[str, dict[str, str]] = {name: {} for name in tunnels}
-    for number, (here, there, link, region) in enumerate(_tunnels(plan, placement)):
-        network = (first_network + number) % VXLAN_NETWORKS
+    for number, way in enumerate(_ways(plan, placement)):
         interface = f"t{number}"
-        addresses = [_address(inventory, machine, link) for machine in (here, there)]
-        ends = zip((here, there), _sides(plan, here, there, link, region), (there, here), strict=True)
-        for (machine, side, other), (local, remote) in zip(
-            ends, (addresses, reversed(addresses)), strict=True
-        ):
+        for (machine, side), (other, _) in (way.ends, way.ends[::-1]):
             tunnels[machine.name].append(
                 Tunnel(
                     interface=interface,
-                    link=link,
+                    link=way.name,
                     side=side,
                     machine=other.name,
-                    local=local,
-                    remote=remote,
-                    network=network,
+                    local=_address(inventory, machine, way.name),
+                    remote=_address(inventory, other, way.name),
+                    network=(first_network + number) % VXLAN_NETWORKS,
                     port=inventory.vxlan_port,
                     mtu_bytes=OUTSIDE_MTU_BYTES,
                 )
             )
-            if region:
+            if way.region:
                 behind[machine.name] |= {
                     host.name: interface
                     for host in plan.hosts
-                    if host.region == region and placement.machine_of[host.name].name == other.name
+                    if host.region == way.region and placement.machine_of[host.name].name == other.name
                 }
     return {
         machine.name: Assignment(
@@ -171,27 +167,29 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Inve
     return found
 
 
-def _tunnels(
-    plan: Plan, placement: Placement
-) -> Iterator[tuple[InventoryMachine, InventoryMachine, str, str]]:
-    """Yield every tunnel: its two machines, its name, and the region if it is part of a LAN."""
+_End = tuple[InventoryMachine, str]
+"""A machine, and its name in captures: a region's, or the machine's if both are in one region."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way between two machines that becomes a tunnel. region: if it is part of a LAN."""
+
+    name: str
+    ends: tuple[_End, _End]
+    region: str | None = None
+
+
+def _ways(plan: Plan, placement: Placement) -> Iterator[_Way]:
     gateways = {region.name: placement.machine_of[region.gateway] for region in plan.regions}
     for link in plan.links:
         if link.kind == "wan" and gateways[link.a].name != gateways[link.b].name:
-            yield gateways[link.a], gateways[link.b], link.name, ""
+            yield _Way(link.name, ((gateways[link.a], link.a), (gateways[link.b], link.b)))
     for region in plan.regions:
         here = [placement.machine_of[host.name] for host in plan.hosts if host.region == region.name]
         for one, other in combinations({machine.name: machine for machine in here}.values(), 2):
-            yield one, other, f"{region.name}~{one.name}~{other.name}", region.name
-
-
-def _sides(
-    plan: Plan, here: InventoryMachine, there: InventoryMachine, link: str, region: str
-) -> tuple[str, str]:
-    """Return the names of the two ends in captures: regions, or machines if both are in the same region."""
-    if region:
-        return here.name, there.name
-    return next((each.a, each.b) for each in plan.links if each.name == link)
+            name = f"{region.name}~{one.name}~{other.name}"
+            yield _Way(name, ((one, one.name), (other, other.name)), region.name)
 
 
 def _address(inventory: Inventory, machine: InventoryMachine, link: str) -> str:

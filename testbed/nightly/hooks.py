@@ -36,57 +36,43 @@ def check_hooks(commands: tuple[str, ...]) -> None:
 
 def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
     """Return the JSON for a hook. page: the morning page, if there is one."""
-    fine = record.exit_code == 0
     failed = [_failed_run(directory, run) for run in record.failing]
     lines = [
         *([f"not checked: {record.unchecked}"] if record.unchecked is not None else []),
         *record.findings,
         *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed),
     ]
-    shown_lines = lines[:SHOWN_MAX] + (
-        [f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else []
-    )
+    more = [f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else []
     shown = str(page.absolute()) if page else None
-    subject = (
-        f"{record.suite} {record.night} on {socket.gethostname()}: {'fine' if fine else _counted(record)}"
+    return _message(
+        record.suite,
+        record.night,
+        "fine" if record.exit_code == 0 else _counted(record),
+        [*lines[:SHOWN_MAX], *more, *([shown] if shown else [])],
+        outcome=record.outcome,
+        exit_code=record.exit_code,
+        findings=list(record.findings),
+        unchecked=record.unchecked,
+        failed=failed,
+        skipped=[run.name for run in record.runs if run.state is RunState.SKIPPED],
+        runs=len(record.runs),
+        page=shown,
+        log=str(directory.log.absolute()),
     )
-    return {
-        "night": record.night,
-        "suite": record.suite,
-        "machine": socket.gethostname(),
-        "outcome": record.outcome,
-        "exit_code": record.exit_code,
-        "subject": subject,
-        "text": "\n".join([subject, *shown_lines, *([shown] if shown else [])]),
-        "findings": list(record.findings),
-        "unchecked": record.unchecked,
-        "failed": failed,
-        "skipped": [run.name for run in record.runs if run.state is RunState.SKIPPED],
-        "runs": len(record.runs),
-        "page": shown,
-        "log": str(directory.log.absolute()),
-    }
 
 
 def message_of_missing_night(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
     """Return the JSON for a hook about a night that could not begin. problem: why."""
-    subject = f"{suite} {night} on {socket.gethostname()}: it could not begin"
-    return {
-        "night": night.isoformat(),
-        "suite": suite,
-        "machine": socket.gethostname(),
-        "outcome": "not begun",
-        "exit_code": exit_code,
-        "subject": subject,
-        "text": f"{subject}\n{problem}",
-        "findings": [],
-        "unchecked": problem,
-        "failed": [],
-        "skipped": [],
-        "runs": 0,
-        "page": None,
-        "log": None,
-    }
+    counts: dict[str, Any] = {"findings": [], "failed": [], "skipped": [], "runs": 0}
+    ended = {"outcome": "not begun", "exit_code": exit_code, "unchecked": problem, "page": None, "log": None}
+    return _message(suite, night.isoformat(), "it could not begin", [problem], **ended, **counts)
+
+
+def _message(suite: str, night: str, result: str, lines: list[str], **fields: Any) -> dict[str, Any]:
+    machine = socket.gethostname()
+    subject = f"{suite} {night} on {machine}: {result}"
+    text = "\n".join([subject, *lines])
+    return {"night": night, "suite": suite, "machine": machine, "subject": subject, "text": text, **fields}
 
 
 def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> str | None:
