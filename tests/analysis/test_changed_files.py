@@ -43,7 +43,8 @@ from tests.changed_json import WRONG, Json, broken
 from topologies.errors import InputError
 
 pytestmark = pytest.mark.slow
-EVERY = 41
+EVERY = 101
+"""Each so-many-th field is changed for each value, others for other values."""
 SHORT = Scenario(duration_s=12.0, cut_s=4.0, restore_s=8.0, switched_s={"r2": 4.98, "r3": 4.71})
 """A run with every table, of a few rows each."""
 

@@ -26,16 +26,9 @@ from topologies.errors import InputError
 
 NAME = "20260101T000000Z-link-failure-0a1b2c"
 FOLDERS = (
-    "captures",
-    "logs",
-    "deliveries",
-    "analysis",
-    "analysis/unpacked",
-    "figures",
-    "traffic",
-    "storage",
+    "captures", "logs", "deliveries", "analysis", "analysis/unpacked", "figures", "traffic", "storage",
     "machines",
-)
+)  # fmt: skip
 TEXT = "all of it"
 
 
@@ -74,10 +67,13 @@ def work(run: RunDirectory) -> None:
         assert cutset(command) == 0
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("command", ["report", "analyze", "packets", "diagram --around cut"])
+@pytest.mark.parametrize(
+    ("command", "folder"),
+    [("report", folder) for folder in FOLDERS]
+    + [(command, "logs") for command in ("analyze", "packets", "diagram --around cut")],
+)
 def test_a_folder_of_a_run_that_is_a_link_is_refused(
-    run: RunDirectory, precious: Path, folder: str, command: str, capsys: pytest.CaptureFixture[str]
+    run: RunDirectory, precious: Path, command: str, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_link(run.path / folder, precious)
     name, *options = command.split()
@@ -101,8 +97,7 @@ def test_a_file_in_place_of_a_folder_is_refused(run: RunDirectory) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["thesis.tex", "."])
-def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, precious: Path, target: str) -> None:
+def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, precious: Path) -> None:
     capture = run.capture(f"{PROXY_2}-eth0.pcap")
     capture.with_name(f"{capture.name}.gz").write_bytes(gzip.compress(capture.read_bytes()))
     capture.unlink()
@@ -118,8 +113,8 @@ def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, preciou
         run.summary_json
     }
     linked = sorted((tables | files | known) - {run.unpacked} - inside)
-    for path in linked:
-        put_link(path, precious / target)
+    for number, path in enumerate(linked):
+        put_link(path, precious / ("thesis.tex", ".")[number % 2])
     work(run)
     assert not [path for path in linked if path.is_symlink()]
 
@@ -142,17 +137,11 @@ def test_an_index_and_unpacked_captures_replace_symbolic_links(run: RunDirectory
         unpack(packed)
 
 
-@pytest.mark.slow
-def test_a_run_that_is_reached_by_a_link_works(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_reached_by_a_link_works(run: RunDirectory, tmp_path: Path) -> None:
     link = tmp_path / "newest"
     link.symlink_to(run.path)
-    assert cutset(["report", str(link)]) == 0
-    assert run.report_html.is_file()
     assert cutset(["packets", str(link)]) == 0
     analyze_here(RunDirectory(link), progress=lambda _: None)
-    capsys.readouterr()
 
 
 @pytest.mark.parametrize("place", ["figures", "points", "points/{}", "points/{}/figures"])

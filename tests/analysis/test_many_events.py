@@ -36,13 +36,13 @@ WRONG = ("stray", "duplicated", "out_of_order", "corrupted")
 @pytest.mark.slow
 @pytest.mark.usefixtures("exchange")
 def test_memory_grows_with_matches_and_not_with_clients_times_events(tmp_path):
-    few, small = grown(make_run(tmp_path / "few", clients=48, each=20, events=8_000))
+    few, small = grown(make_run(tmp_path / "few", clients=48, each=20, events=4_000))
     # As many subscriptions:
-    many, large = grown(make_run(tmp_path / "many", clients=960, each=1, events=8_000))
+    many, large = grown(make_run(tmp_path / "many", clients=960, each=1, events=4_000))
     for summary in (few, many):
         events = summary["events"]
-        assert events["published"] == 32_000
-        assert events["delivered"] > 90_000
+        assert events["published"] == 16_000
+        assert events["delivered"] > 45_000
         assert {name: events[name] for name in WRONG} == dict.fromkeys(WRONG, 0)
         assert 0 < events["lost"] < 0.1 * events["delivered"]  # by the cut
         assert summary["latency"]["p50_ms"] == pytest.approx(20)
@@ -55,10 +55,10 @@ def test_memory_grows_with_matches_and_not_with_clients_times_events(tmp_path):
 def test_undelivered_events_are_all_lost(tmp_path):
     came, lost = (
         analyze_here(
-            make_run(tmp_path / str(all_of_it), clients=80, each=2, events=500, lose_all=all_of_it),
+            make_run(tmp_path / str(all_of_it), clients=40, each=2, events=250, lose_all=all_of_it),
             progress=lambda _: None,
         )
         for all_of_it in (False, True)
     )
     assert lost["events"]["delivered"] == 0
-    assert lost["events"]["lost"] == came["events"]["delivered"] + came["events"]["lost"] > 1_000
+    assert lost["events"]["lost"] == came["events"]["delivered"] + came["events"]["lost"] > 200

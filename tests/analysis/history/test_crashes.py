@@ -1,6 +1,7 @@
 """A crash at any step leaves a history in which each run is whole or not at all, and which goes on."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,10 @@ def contents(history: History) -> list[list[dict[str, Any]]]:
 def crash_everywhere(
     tmp_path: Path, arm: Callable[[int | None], None], act: Callable[[History], Any]
 ) -> list[History]:
-    """Return histories with run `a`, one per crash point of `act`; the last one has no crash."""
-    histories = []
+    """Return histories with two runs, one per crash point of `act`; the last one has no crash."""
+    before, histories = _history_with(tmp_path / "before", "a", "b"), []
     for steps in range(STEPS_MAX):
-        history = History(tmp_path / str(steps))
-        history.append(make_record("a"))
-        history.append(make_record("b"))
+        history = History(Path(shutil.copytree(before.folder, tmp_path / str(steps))))
         arm(steps)
         try:
             act(history)

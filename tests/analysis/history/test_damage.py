@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
@@ -85,8 +84,3 @@ def test_a_file_with_a_column_twice_is_named(history: History) -> None:
     pq.write_table(pa.Table.from_arrays([pa.array(["b"])] * len(names), names), file)
     assert history.runs()["run"].to_pylist() == ["a"]
     assert history.problems[0].startswith(str(file))
-
-
-def test_a_record_has_a_verdict_that_is_known() -> None:
-    with pytest.raises(AnalysisError, match="'degraded' is none of crashed, failed, invalid, passed"):
-        make_record(verdict="degraded")

@@ -81,26 +81,12 @@ def test_a_history_that_cannot_be_migrated_reports_why(rows: pa.Table, why: str)
         brought_forward(METRICS, rows)
 
 
-def test_older_runs_were_not_allowed_to_fail() -> None:
-    assert brought_forward(RUNS, runs())["allow_failure"].to_pylist() == [False]
-
-
 def test_unknown_fields_of_a_run_are_empty_as_in_its_record() -> None:
     (row,) = brought_forward(RUNS, runs(commit=pa.nulls(1, pa.string()))).to_pylist()
     assert (row["commit"], row["outcome"], row["reasons"], row["problems"]) == ("", "", [], [])
     assert (row["duration_s"], row["repeat"]) == (0.0, 0)
 
 
-def test_rows_of_an_older_version_that_lack_nothing_get_today_s_number() -> None:
-    rows = pa.table({**OLD, "metric": ["m"], "value": [1.0], "unit": ["s"], "better": [""]})
-    rows = rows.cast(SCHEMAS[METRICS])
-    assert brought_forward(METRICS, rows)["schema"].to_pylist() == [SCHEMA]
-
-
 def test_an_expectation_may_have_no_value() -> None:
     rows = pa.table({**OLD, "text": ["verdict == passed"], "value": [None], "held": [False]})
     assert brought_forward(EXPECTATIONS, rows)["value"].to_pylist() == [None]
-
-
-def test_a_file_without_rows_has_any_version() -> None:
-    assert brought_forward(RUNS, SCHEMAS[RUNS].empty_table()).num_rows == 0

@@ -16,6 +16,7 @@ from tests.analysis.history.records import make_record
 from tests.run_json import set_run
 from topologies.errors import InputError
 
+Kept = tuple[History, RunDirectory, RunDirectory]
 OLD, NEW = RunDirectory(Path("old")), RunDirectory(Path("new"))
 ROOMS = [
     RunSize(OLD, {"captures": 100, "tables": 20, "pages": 5}, 1),
@@ -31,17 +32,7 @@ ROOMS = [
         (262, [(OLD, "captures")]),
         (261, [(OLD, "captures"), (NEW, "captures")]),
         (61, [(OLD, "captures"), (NEW, "captures"), (OLD, "tables")]),
-        (
-            0,
-            [
-                (OLD, "captures"),
-                (NEW, "captures"),
-                (OLD, "tables"),
-                (NEW, "tables"),
-                (OLD, "pages"),
-                (NEW, "pages"),
-            ],
-        ),
+        (0, [(run, part) for part in ("captures", "tables", "pages") for run in (OLD, NEW)]),
     ],
 )
 def test_no_more_goes_than_has_to_and_captures_before_all_else(
@@ -64,7 +55,7 @@ def run_below(runs: Path, name: str, captures_bytes: int = 100_000) -> RunDirect
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> tuple[History, RunDirectory, RunDirectory]:
+def kept(tmp_path: Path) -> Kept:
     """Return a history of two runs with directories and one without."""
     history = History(tmp_path / "history")
     runs = [run_below(tmp_path / "runs", f"2026031{day}T020000Z-a-00000{day}") for day in (3, 4)]
@@ -78,12 +69,17 @@ def planned(history: History, budget_bytes: int) -> Pruning:
     return plan_pruning(history, history.folder.parent / "runs", budget_bytes)
 
 
-def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
-    history, old, new = kept
-    pruning = planned(history, 200_000)
-    assert pruning.removals == (Removal(old, CAPTURES, 101_000),)
+def prune(history: History, budget_bytes: int = 0) -> Pruning:
+    """Everything that may go, goes."""
+    pruning = planned(history, budget_bytes)
     for removal in pruning.removals:
         remove(removal)
+    return pruning
+
+
+def test_captures_go_and_the_summary_stays(kept: Kept) -> None:
+    history, old, new = kept
+    assert prune(history, 200_000).removals == (Removal(old, CAPTURES, 101_000),)
     assert not old.captures.exists()
     assert not old.unpacked.exists()
     assert (old.analysis / "packets.parquet").exists()
@@ -93,27 +89,21 @@ def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, Ru
     assert history.runs().num_rows == 3
 
 
-def test_the_counted_size_is_that_on_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_the_counted_size_is_that_on_disk(kept: Kept) -> None:
     history, old, new = kept
     folders = (history.folder, old.path, new.path)
     on_disk = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
     assert planned(history, 0).before == on_disk
 
 
-def test_nothing_but_the_summary_stays_if_it_has_to_be(
-    kept: tuple[History, RunDirectory, RunDirectory],
-) -> None:
+def test_nothing_but_the_summary_stays_if_it_has_to_be(kept: Kept) -> None:
     history, old, _ = kept
-    pruning = planned(history, 0)
-    for removal in pruning.removals:
-        remove(removal)
+    prune(history)
     assert sorted(path.name for path in old.path.iterdir()) == ["run.json", "summary.json"]
     assert planned(history, 0).after == planned(history, 0).before > 0
 
 
-def test_a_removal_is_written_down_before_it_happens(
-    kept: tuple[History, RunDirectory, RunDirectory], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_is_written_down_before_it_happens(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     _, old, _ = kept
 
     def killed(*_: object, **__: object) -> None:
@@ -135,9 +125,7 @@ def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
     return run
 
 
-def test_the_remains_of_an_interrupted_night_go_first_and_completely(
-    kept: tuple[History, RunDirectory, RunDirectory],
-) -> None:
+def test_the_remains_of_an_interrupted_night_go_first_and_completely(kept: Kept) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     runs = old.path.parent
@@ -146,14 +134,11 @@ def test_the_remains_of_an_interrupted_night_go_first_and_completely(
     assert pruning.removals == tuple(Removal(run, REMAINS, 10_000_000) for run in torn)
     assert (pruning.before, pruning.after) == (before + 20_000_000, before)
     assert planned(history, 11_000_000).removals == pruning.removals[:1]
-    for removal in pruning.removals:
-        remove(removal)
+    prune(history, 1_000_000)
     assert not list(runs.glob("*.torn"))
 
 
-def test_directories_that_the_history_does_not_know_are_left_alone(
-    kept: tuple[History, RunDirectory, RunDirectory],
-) -> None:
+def test_directories_that_the_history_does_not_know_are_left_alone(kept: Kept) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
@@ -162,9 +147,7 @@ def test_directories_that_the_history_does_not_know_are_left_alone(
     assert pruning.before == before
 
 
-def test_a_directory_that_cannot_be_read_is_counted_and_named_and_left(
-    kept: tuple[History, RunDirectory, RunDirectory],
-) -> None:
+def test_a_directory_that_cannot_be_read_is_counted_and_named_and_left(kept: Kept) -> None:
     history, old, new = kept
     before = planned(history, 0).before
     noted = old.run_json.stat().st_size
@@ -192,16 +175,8 @@ def content(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def prune(history: History) -> Pruning:
-    """Everything that may go, goes."""
-    pruning = planned(history, 0)
-    for removal in pruning.removals:
-        remove(removal)
-    return pruning
-
-
 def test_a_history_that_names_directories_elsewhere_removes_nothing_of_them(
-    kept: tuple[History, RunDirectory, RunDirectory], precious: Path
+    kept: Kept, precious: Path
 ) -> None:
     history, old, new = kept
     torn = precious.with_name(f"{precious.name}.torn")
@@ -217,9 +192,7 @@ def test_a_history_that_names_directories_elsewhere_removes_nothing_of_them(
     assert pruning.untouched == (f"{precious.parent}: has 2 runs of the history outside {runs}",)
 
 
-def test_a_link_in_a_run_s_place_is_passed_over(
-    kept: tuple[History, RunDirectory, RunDirectory], precious: Path
-) -> None:
+def test_a_link_in_a_run_s_place_is_passed_over(kept: Kept, precious: Path) -> None:
     history, old, _ = kept
     link = old.path.with_name(NAME)
     link.symlink_to(precious)
@@ -234,9 +207,7 @@ def test_a_link_in_a_run_s_place_is_passed_over(
 
 
 @pytest.mark.parametrize("part", ["captures", "analysis", "run.json"])
-def test_a_link_in_a_run_s_directory_leads_nowhere(
-    kept: tuple[History, RunDirectory, RunDirectory], precious: Path, part: str
-) -> None:
+def test_a_link_in_a_run_s_directory_leads_nowhere(kept: Kept, precious: Path, part: str) -> None:
     history, old, new = kept
     place = old.path / part
     place.rename(old.path / "before")
@@ -250,7 +221,7 @@ def test_a_link_in_a_run_s_directory_leads_nowhere(
 
 @pytest.mark.parametrize("part", ["captures", "analysis"])
 def test_a_link_that_comes_between_plan_and_removal_is_not_followed(
-    kept: tuple[History, RunDirectory, RunDirectory], precious: Path, part: str
+    kept: Kept, precious: Path, part: str
 ) -> None:
     history, old, _ = kept
     removals = [removal for removal in planned(history, 0).removals if removal.run == old]
@@ -265,9 +236,7 @@ def test_a_link_that_comes_between_plan_and_removal_is_not_followed(
     assert content(precious) == before
 
 
-def test_a_directory_of_another_run_or_under_another_name_is_passed_over(
-    kept: tuple[History, RunDirectory, RunDirectory],
-) -> None:
+def test_a_directory_of_another_run_or_under_another_name_is_passed_over(kept: Kept) -> None:
     history, old, new = kept
     old.run_json.write_text(json.dumps(read_json(old.run_json) | {"run": new.name}))
     other = run_below(old.path.parent, NAME)
@@ -284,9 +253,7 @@ def test_a_directory_of_another_run_or_under_another_name_is_passed_over(
     assert home.captures.exists()
 
 
-def test_runs_are_found_if_their_folder_is_a_link_of_the_user_s(
-    kept: tuple[History, RunDirectory, RunDirectory], tmp_path: Path
-) -> None:
+def test_runs_are_found_if_their_folder_is_a_link_of_the_user_s(kept: Kept, tmp_path: Path) -> None:
     history, old, _ = kept
     (tmp_path / "runs").rename(tmp_path / "disk")
     (tmp_path / "runs").symlink_to(tmp_path / "disk")
@@ -294,7 +261,7 @@ def test_runs_are_found_if_their_folder_is_a_link_of_the_user_s(
     assert not old.captures.exists()
 
 
-def test_a_run_that_need_not_go_is_not_read(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_a_run_that_need_not_go_is_not_read(kept: Kept) -> None:
     history, old, _ = kept
     old.run_json.write_text("{torn")
     pruning = planned(history, 1_000_000)

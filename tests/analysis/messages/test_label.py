@@ -30,28 +30,18 @@ from node.protocols.sprinkler.messages import CODEC
             "ADVERTISEMENT s0 412 s1 398",
         ),
         ({"type": "CONFIGURATION", "configuration": 2, "members": [1, 0]}, "CONFIGURATION 2: 1 0"),
+        # Uncaptured values, and fields without a column, are left out; long lists are shortened.
+        (
+            {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": None, "kind": 0},
+            "SPARSE_EVENTS s0 3 left",
+        ),
+        ({"type": "HELLO", "stream": None}, "HELLO"),
+        ({"type": "VIEW", "members": list(range(100))}, "VIEW 0 1 2 3 4 5 6 7 …"),
+        ({"type": "NEW", "stream": 3}, "NEW"),
     ],
 )
 def test_a_message_reads_as_in_the_paper(row: dict[str, object], line: str) -> None:
     assert label(row, "sprinkler") == line
-
-
-def test_uncaptured_values_are_left_out() -> None:
-    row = {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": None, "kind": 0}
-    assert label(row, "sprinkler") == "SPARSE_EVENTS s0 3 left"
-
-
-def test_fields_without_a_column_are_left_out() -> None:
-    assert label({"type": "HELLO", "stream": None}, "sprinkler") == "HELLO"
-
-
-def test_long_lists_are_shortened() -> None:
-    row = {"type": "VIEW", "members": list(range(100))}
-    assert label(row, "sprinkler") == "VIEW 0 1 2 3 4 5 6 7 …"
-
-
-def test_an_unknown_type_is_shown_by_its_name() -> None:
-    assert label({"type": "NEW", "stream": 3}, "sprinkler") == "NEW"
 
 
 def test_every_message_says_how_it_reads() -> None:

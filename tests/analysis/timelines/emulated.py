@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import checksum_state
+from analysis.timelines.links.fidelity import judge
 from analysis.timelines.links.link_behaviour import Behaviour, measure
 from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import NO_TRACE, Period
@@ -52,9 +53,15 @@ class Captured:
     zero_ns: int | None = None
 
     def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
-        """QueuedFrame beside what the changes, the first of them at time 0, say of the link."""
+        """Return what the link did beside what the changes, the first of them at time 0, say of the link."""
         near, far = link_side(self.near, 1500), link_side(self.far, 1500)
         return measure(near, far, periods_of(changes, self.trace, self.zero_ns), (0, END_NS))
+
+    def verdicts(self, changes: Sequence[Change]) -> list[tuple[str, str]]:
+        """Return the state of each period, and the reason or ""."""
+        periods = periods_of(changes, self.trace, self.zero_ns)
+        judged = [judge(*each) for each in zip(periods, self.measured(changes), strict=True)]
+        return [(each.state, each.reason or "") for each in judged]
 
 
 def periods_of(

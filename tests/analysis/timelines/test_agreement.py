@@ -27,19 +27,25 @@ def captures(problem=None):
     return pa.Table.from_pylist([row], schema=CAPTURES)
 
 
-def test_whole_captures_are_not_damaged():
-    assert damaged_hosts(run_record(), decoding(), captures()) == {}
+STALE = {
+    "missing_bytes": 103_754,
+    "undecoded_bytes": 23_670,
+    "stopped": "bytes 1 to 2 are not in the capture",
+}
 
 
-def test_bytes_that_never_came_through_a_cut_link_are_no_damage():
-    stale = decoding(
-        missing_bytes=103_754, undecoded_bytes=23_670, stopped="bytes 1 to 2 are not in the capture"
-    )
-    assert damaged_hosts(run_record(), stale, captures()) == {}
-
-
-def test_messages_that_cannot_be_decoded_are_damage():
-    assert list(damaged_hosts(run_record(), decoding(malformed=1), captures())) == ["r0-client-0"]
+@pytest.mark.parametrize(
+    ("counts", "problem", "damaged"),
+    [
+        ({}, None, {}),
+        (STALE, None, {}),
+        ({"malformed": 1}, None, {"r0-client-0": "its capture holds messages that could not be decoded (1)"}),
+        ({}, "record 7 is cut off", {"r0-client-0": "its capture is damaged: record 7 is cut off"}),
+    ],
+    ids=["whole", "bytes that never came through a cut link", "undecodable messages", "a torn file"],
+)
+def test_a_capture_is_damaged_if_it_lacks_what_came(counts, problem, damaged):
+    assert damaged_hosts(run_record(), decoding(**counts), captures(problem)) == damaged
 
 
 def test_events_of_programs_that_others_than_clients_send_in_pieces_are_no_damage():
@@ -53,11 +59,6 @@ def test_events_of_programs_that_others_than_clients_send_in_pieces_are_no_damag
     assert damaged_hosts(record, pa.concat_tables([clients, servers]), captures()) == {
         "r0-client-0": "its capture holds messages that could not be decoded (2)"
     }
-
-
-def test_a_torn_file_is_damage():
-    found = damaged_hosts(run_record(), decoding(), captures("record 7 is cut off"))
-    assert found == {"r0-client-0": "its capture is damaged: record 7 is cut off"}
 
 
 @pytest.mark.parametrize("drops", [1, None])
@@ -91,37 +92,37 @@ def held(packets, deliveries, unfit=(), reset=()):
     return compare(coverage(*packets), said, FACTS, dict.fromkeys(unfit, ""), reset).held
 
 
-def test_packets_and_records_must_agree():
-    packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
-    assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is True
-    assert held(packets, [delivery("r0-client-0", 0, 9, 8)]) is False
-    assert held(packets, [delivery("r0-client-0", 0, 10, 8)]) is False
+C0 = "r0-client-0"
+BOTH = [(PUBLISHED, 0, 10, 7), (C0, 0, 10, 7)]
+FEWER_PUBLISHED = [(PUBLISHED, 0, 9, 5), (C0, 0, 10, 7)]
 
 
-def test_events_on_only_one_side_are_a_disagreement():
-    assert held([(PUBLISHED, 0, 10, 7)], [delivery("r0-client-0", 0, 10, 7)]) is False
-    assert held([("r0-client-0", 0, 10, 7)], []) is False
-
-
-def test_comparing_publications_needs_complete_captures_of_proxies_and_drivers():
-    packets = [(PUBLISHED, 0, 9, 5), ("r0-client-0", 0, 10, 7)]
-    assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is False
-    assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r0-proxy-0"]) is True
-    assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r1-proxy-0"]) is False
-
-
-def test_data_of_a_reset_connection_may_be_unread():
-    packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
-    fewer = [delivery("r0-client-0", 0, 9, 8)]
-    assert held(packets, fewer, reset=["r0-client-0"]) is True
-    assert held(packets, fewer, reset=["r1-client-0"]) is False
-    assert held(packets, [delivery("r0-client-0", 0, 11, 8)], reset=["r0-client-0"]) is False
+@pytest.mark.parametrize(
+    ("packets", "deliveries", "more", "expected"),
+    [
+        (BOTH, [(10, 7)], {}, True),
+        (BOTH, [(9, 8)], {}, False),
+        (BOTH, [(10, 8)], {}, False),
+        (BOTH[:1], [(10, 7)], {}, False),
+        (BOTH[1:], [], {}, False),
+        ([], [], {}, None),
+        (FEWER_PUBLISHED, [(10, 7)], {}, False),
+        (FEWER_PUBLISHED, [(10, 7)], {"unfit": ["r0-proxy-0"]}, True),
+        (FEWER_PUBLISHED, [(10, 7)], {"unfit": ["r1-proxy-0"]}, False),
+        (BOTH, [(9, 8)], {"reset": [C0]}, True),
+        (BOTH, [(9, 8)], {"reset": ["r1-client-0"]}, False),
+        (BOTH, [(11, 8)], {"reset": [C0]}, False),
+    ],
+    ids=[
+        "the same", "fewer", "as many others", "in records only", "in packets only", "nothing",
+        "fewer published", "of a proxy without a whole capture", "another one's is not whole",
+        "data of a reset connection may be unread", "another one was reset", "more than came",
+    ],
+)  # fmt: skip
+def test_packets_and_records_must_agree(packets, deliveries, more, expected):
+    assert held(packets, [delivery(C0, 0, *each) for each in deliveries], **more) is expected
 
 
 def test_a_connection_that_was_refused_had_nothing():
     assert reset_hosts(decoding(reset=True, bytes=5)) == {"r0-client-0"}
     assert reset_hosts(decoding(reset=True)) == reset_hosts(decoding(bytes=5)) == frozenset()
-
-
-def test_nothing_comparable_is_no_verdict():
-    assert held([], []) is None

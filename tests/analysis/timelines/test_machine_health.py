@@ -17,44 +17,42 @@ def busy(*seconds):
     return [{"t_ns": ZERO + n * S, "busy": value} for n, value in enumerate(seconds, 1)]
 
 
-def test_an_undisturbed_run_has_no_problems():
-    assert problems() == []
+def drops(**by_capture):
+    return [{"file": f"captures/{name}.pcap", "kernel_drops": count} for name, count in by_capture.items()]
 
 
-def test_dropped_packets_are_named_by_capture():
-    captures = [
-        {"file": "captures/a.pcap", "kernel_drops": 3},
-        {"file": "captures/b.pcap", "kernel_drops": 0},
-    ]
-    assert problems(captures=captures) == ["captures/a.pcap: the kernel dropped 3 packets"]
-    assert capture_drops(run_record(captures=captures)) == 3
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({}, []),
+        ({"captures": drops(a=3, b=0)}, ["captures/a.pcap: the kernel dropped 3 packets"]),
+        ({"captures": drops(a=None)}, ["captures ended without reporting their drops: captures/a.pcap"]),
+        (
+            {"counters": [COUNTERS | {"dropped_kernel": 2}]},
+            ["link r0-r1 forward: 2 frames were lost on their way to it"],
+        ),
+        ({"cpu": busy(0.5, 0.99, 0.5, 0.99)}, []),
+        ({"cpu": busy(0.5, 0.99, 0.97, 0.3)}, ["processors were over 95% busy for 2 s in a row"]),
+        ({"cpu": [{"t_ns": ZERO - n * S, "busy": 1.0} for n in range(1, 4)] + busy(0.25, 0.5)}, []),
+        (
+            {"cpu": [*busy(0.3, 0.3), {"t_ns": ZERO + 3700 * MS, "busy": 0.4}]},
+            ["the machine stalled for 0.7 s"],
+        ),
+    ],
+    ids=[
+        "nothing", "dropped packets by capture", "a capture that cannot say", "frames lost before a link",
+        "one busy second", "two busy seconds in a row", "busy before time 0", "missing samples are a stall",
+    ],
+)  # fmt: skip
+def test_what_disturbed_the_run_is_named(fields, found):
+    assert problems(**fields) == found
 
 
-def test_a_capture_that_cannot_say_is_no_proof():
-    captures = [{"file": "captures/a.pcap", "kernel_drops": None}]
-    assert problems(captures=captures) == ["captures ended without reporting their drops: captures/a.pcap"]
-    assert capture_drops(run_record(captures=captures)) is None
-
-
-def test_frames_lost_before_a_link_are_problems():
-    counters = [COUNTERS | {"dropped_kernel": 2}]
-    assert problems(counters=counters) == ["link r0-r1 forward: 2 frames were lost on their way to it"]
-
-
-def test_two_saturated_seconds_in_a_row_are_saturation_and_one_is_not():
-    assert problems(cpu=busy(0.5, 0.99, 0.5, 0.99)) == []
-    assert problems(cpu=busy(0.5, 0.99, 0.97, 0.3)) == ["processors were over 95% busy for 2 s in a row"]
-
-
-def test_only_the_running_time_counts_for_the_processors():
-    run = run_record(cpu=[{"t_ns": ZERO - n * S, "busy": 1.0} for n in range(1, 4)] + busy(0.25, 0.5))
-    assert machine_problems(run, read_metadata(run)) == []
+def test_drops_and_the_busiest_second_of_the_run_are_counted():
+    assert capture_drops(run_record(captures=drops(a=3, b=0))) == 3
+    assert capture_drops(run_record(captures=drops(a=None))) is None
+    run = run_record(cpu=[{"t_ns": ZERO - S, "busy": 1.0}, *busy(0.25, 0.5)])
     assert cpu_max(run, read_metadata(run)) == 0.5
-
-
-def test_missing_samples_are_a_stall():
-    samples = [*busy(0.3, 0.3), {"t_ns": ZERO + 3700 * MS, "busy": 0.4}]
-    assert problems(cpu=samples) == ["the machine stalled for 0.7 s"]
 
 
 def test_late_and_failed_changes_are_problems():
@@ -94,6 +92,32 @@ def test_after_a_cut_that_lasts_no_answer_is_right():
     ]
 
 
+def over_r0_r1(change, trips_ms, when="before", given=()):
+    """Return the problems of a probe over the link r0-r1. change: adapts the link's plan."""
+    trips_us = [ms * 1000 for ms in trips_ms]
+    run = run_json(*given, probes=[{"when": when, "from": "r0", "to": "r1", "rtt_us": trips_us}])
+    change(next(link for link in run["plan"]["links"] if link["name"] == "r0-r1"))
+    record = record_from_json(run)
+    return machine_problems(record, read_metadata(record))
+
+
+def traced(link):
+    steps = {"file": "d.csv", "sha256": "", "period_us": 200_000, "values": [20_000, 40_000]}
+    for way in ("forward", "backward"):
+        link[way]["delay_traced"] = True
+        link[f"{way}_trace"] = {"rate": None, "delay": steps}
+
+
+def pausing(link):
+    steps = {"file": "r.trace", "sha256": "", "period_us": 200_000, "values": [0, 1_000_000]}
+    link["forward"] |= {"rate_traced": True, "rate_bits_per_s": 500_000}
+    link["forward_trace"] = {"rate": steps, "delay": None}
+
+
+def with_parameters(**parameters):
+    return lambda link: [link[way].update(parameters) for way in ("forward", "backward")]
+
+
 @pytest.mark.parametrize(
     ("when", "trip_ms", "problem"),
     [
@@ -105,40 +129,23 @@ def test_after_a_cut_that_lasts_no_answer_is_right():
     ],
 )
 def test_round_trips_over_a_traced_delay_are_held_against_its_range(when, trip_ms, problem):
-    run = run_json(probes=[{"when": when, "from": "r0", "to": "r1", "rtt_us": [trip_ms * 1000] * 3}])
-    link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
-    steps = {"file": "d.csv", "sha256": "", "period_us": 200_000, "values": [20_000, 40_000]}
-    for way in ("forward", "backward"):
-        link[way]["delay_traced"] = True
-        link[f"{way}_trace"] = {"rate": None, "delay": steps}
-    record = record_from_json(run)
-    assert machine_problems(record, read_metadata(record)) == ([problem] if problem else [])
+    assert over_r0_r1(traced, [trip_ms] * 3, when) == ([problem] if problem else [])
 
 
-def test_no_answer_over_a_rate_that_pauses_is_no_problem():
-    run = run_json(probes=[{"when": "after", "from": "r0", "to": "r1", "rtt_us": []}])
-    link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
-    steps = {"file": "r.trace", "sha256": "", "period_us": 200_000, "values": [0, 1_000_000]}
-    link["forward"] |= {"rate_traced": True, "rate_bits_per_s": 500_000}
-    link["forward_trace"] = {"rate": steps, "delay": None}
-    record = record_from_json(run)
-    assert machine_problems(record, read_metadata(record)) == []
+@pytest.mark.parametrize(
+    ("change", "trips_ms"),
+    [
+        (pausing, []),
+        (with_parameters(rate_bits_per_s=250_000), [37.0] * 3),
+        (with_parameters(corrupt=1.0), []),
+    ],
+    ids=["a rate that pauses may take all answers", "a slow rate lengthens them", "corruption takes them"],
+)
+def test_answers_that_the_configured_link_holds_up_are_no_problem(change, trips_ms):
+    assert over_r0_r1(change, trips_ms, "after") == []
 
 
-def test_a_slow_rate_lengthens_round_trips_and_corruption_may_take_all_answers() -> None:
-    for trips_us, parameter in ([37_000.0] * 3, {"rate_bits_per_s": 250_000}), ([], {"corrupt": 1.0}):
-        run = run_json(probes=[{"when": "before", "from": "r0", "to": "r1", "rtt_us": trips_us}])
-        link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
-        for way in ("forward", "backward"):
-            link[way] |= parameter
-        record = record_from_json(run)
-        assert machine_problems(record, read_metadata(record)) == []
-
-
-def test_a_round_trip_between_selected_hosts_has_their_delay() -> None:
-    given = ["faults=[{name: slow, at: 6s, set: [r0, r1], of: r0/proxy-0, delay: 50ms}]", "expect=[]"]
-    for trips_us, problems in (([104_000.0], 0), ([34_000.0], 1)):
-        run = run_json(*given)
-        run["probes"] = [{"when": "after", "from": "r0", "to": "r1", "rtt_us": trips_us}]
-        record = record_from_json(run)
-        assert len(machine_problems(record, read_metadata(record))) == problems
+def test_a_round_trip_between_selected_hosts_has_their_delay():
+    given = ("faults=[{name: slow, at: 6s, set: [r0, r1], of: r0/proxy-0, delay: 50ms}]", "expect=[]")
+    assert over_r0_r1(lambda _: None, [104.0], "after", given) == []
+    assert len(over_r0_r1(lambda _: None, [34.0], "after", given)) == 1

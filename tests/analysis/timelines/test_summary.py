@@ -35,25 +35,20 @@ def summary_of(run=None, **findings):
     return summarize(run, read_metadata(run), RunFindings(**values))
 
 
-def verdict(run=None, **findings):
-    return summary_of(run, **findings)["verdict"]
-
-
-def test_a_run_whose_expectations_held_passed():
-    assert verdict() == "passed"
-
-
-def test_an_expectation_that_did_not_hold_fails_the_run():
-    assert verdict(deliveries=[delivery(lost=1)]) == "failed"
-
-
-def test_an_expectation_of_something_unmeasured_fails_the_run():
-    assert verdict(deliveries=None) == "failed"
-
-
-def test_a_disagreement_between_packets_and_records_fails_the_run():
-    found = summary_of(agreement=Agreement(False, 4, ["stream s1: …"]))
-    assert (found["verdict"], found["agreement"]["disagreements"]) == ("failed", ["stream s1: …"])
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        ({}, "passed"),
+        ({"deliveries": [delivery(lost=1)]}, "failed"),
+        ({"deliveries": None}, "failed"),
+        ({"agreement": Agreement(False, 4, ["stream s1: …"])}, "failed"),
+    ],
+    ids=["expectations held", "one did not", "of something unmeasured", "packets and records disagree"],
+)
+def test_a_run_passes_if_its_expectations_held_and_its_records_agree(findings, expected):
+    found = summary_of(**findings)
+    assert found["verdict"] == expected
+    assert found["agreement"]["disagreements"] == findings.get("agreement", Agreement()).disagreements
 
 
 def test_a_link_that_was_not_as_configured_makes_the_run_invalid_whatever_else_failed():
@@ -68,7 +63,7 @@ def test_a_link_that_was_not_as_configured_makes_the_run_invalid_whatever_else_f
 
 def test_a_disturbed_machine_makes_the_run_invalid():
     run = run_record("expect=[]", cpu=[{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(1, 10)])
-    assert verdict(run) == "invalid"
+    assert summary_of(run)["verdict"] == "invalid"
 
 
 @pytest.mark.parametrize("outcome", [None, "crashed", "interrupted"])

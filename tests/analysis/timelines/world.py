@@ -7,11 +7,14 @@ other's region by r1 from 6 s on; the link is back at 9 s, and the streams retur
 as configured, to the nanosecond, so every figure can be worked out by hand.
 """
 
+import json
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.delivery.stream_paths import sources
@@ -51,13 +54,7 @@ def hop_ns(a: str, b: str) -> int:
 
 def run_json(*overrides: str, name: str = "link-failure", **fields: Any) -> dict[str, Any]:
     """run.json of a run of an experiment that went well."""
-    shortened = (
-        "duration=14s",
-        "faults=[{name: cut, at: 5s, cut: [r2, r3]}, {name: restore, at: 9s, restore: [r2, r3]}]",
-    )
-    experiment = load_experiment(name, [*shortened, *overrides])
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
-    content = plan_to_json(plan)
+    experiment, content = json.loads(_planned(name, overrides))
     changes = [
         {"index": index, "requested_ns": ZERO + at_us * 1000, "applied_ns": ZERO + at_us * 1000}
         for index, at_us in enumerate(change["at_us"] for change in content["changes"])
@@ -70,7 +67,7 @@ def run_json(*overrides: str, name: str = "link-failure", **fields: Any) -> dict
     return {
         "schema": SCHEMA,
         "run": "a-run",
-        "experiment": experiment.model_dump(mode="json"),
+        "experiment": experiment,
         "plan": content,
         "seed": 1,
         "links": "relay",
@@ -99,6 +96,18 @@ def run_json(*overrides: str, name: str = "link-failure", **fields: Any) -> dict
         "cpu": [{"t_ns": ZERO + second * S, "busy": 0.3} for second in range(15)],
         **fields,
     }
+
+
+@cache
+def _planned(name: str, overrides: tuple[str, ...]) -> str:
+    """Return the shortened experiment and its plan as JSON."""
+    shortened = (
+        "duration=14s",
+        "faults=[{name: cut, at: 5s, cut: [r2, r3]}, {name: restore, at: 9s, restore: [r2, r3]}]",
+    )
+    experiment = load_experiment(name, [*shortened, *overrides])
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+    return json.dumps([experiment.model_dump(mode="json"), plan_to_json(plan)])
 
 
 COUNTERS: dict[str, Any] = {
@@ -132,17 +141,18 @@ class World:
 
     events: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def _events_table(self) -> pa.Table:
+        return pa.Table.from_pylist(self.events, schema=schemas.EVENTS)
 
     def events_table(self) -> pa.Table:
         """Rows of schemas.EVENTS."""
-        return pa.Table.from_pylist(self.events, schema=schemas.EVENTS)
+        return self._events_table
 
     def stream(self, stream: int) -> pa.Table:
-        """Return the events of one stream, as a Spark group gets them."""
-        return pa.Table.from_pylist(
-            [row for row in self.events if row["stream"] == stream], schema=schemas.EVENTS
-        )
+        """Return the events of one stream, as a task gets them."""
+        return self._events_table.filter(pc.field("stream") == stream)
 
     def records_table(self, *, stream: int | None = None) -> pa.Table:
         """Rows of schemas.RECORDS."""
@@ -150,14 +160,16 @@ class World:
         return pa.Table.from_pylist(chosen, schema=schemas.RECORDS)
 
 
-def simulate(
-    *, switched: int = SWITCHED, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None
-) -> World:
-    """Simulate the run. catch_up_batches_per_20ms: the backlog's rate over the detour; None: at once."""
+@cache
+def simulate(*, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None) -> World:
+    """Simulate the run, once for each setting: what it returns must not be changed.
+
+    catch_up_batches_per_20ms: the backlog's rate over the detour; None: at once.
+    """
     world = World()
     for stream, owner in enumerate(REGIONS):
         for region in REGIONS:
-            _region(world, stream, owner, region, switched, returned, catch_up_batches_per_20ms)
+            _region(world, stream, owner, region, returned, catch_up_batches_per_20ms)
     return world
 
 
@@ -166,9 +178,7 @@ def published_ns(stream: int, number: int) -> int:
     return number * EVERY + stream * MS
 
 
-def _region(
-    world: World, stream: int, owner: str, region: str, switched: int, returned: int, pace: int | None
-) -> None:
+def _region(world: World, stream: int, owner: str, region: str, returned: int, pace: int | None) -> None:
     last, waited = 0, 0
     for number in range(END // EVERY):
         t = published_ns(stream, number)
@@ -177,28 +187,21 @@ def _region(
             _publish(world, stream, owner, first_seq, t)
             arrived = t
         else:
-            t_way, source = _way(owner, region, t, switched, returned)
-            if source == DETOUR and t < switched and {owner, region} == {"r2", "r3"}:
+            t_way, source = _way(owner, region, t, returned)
+            if source == DETOUR and t < SWITCHED and {owner, region} == {"r2", "r3"}:
                 waited += 1
-                t_way = switched + (0 if pace is None else waited // pace * EVERY)
+                t_way = SWITCHED + (0 if pace is None else waited // pace * EVERY)
             arrived = max(t_way, last)
             _row(world, f"{region}-proxy-0", "arrived", f"{source}-proxy-0", stream, first_seq, arrived)
-            _row(
-                world,
-                f"{source}-proxy-0",
-                "sent",
-                f"{region}-proxy-0",
-                stream,
-                first_seq,
-                arrived - hop_ns(source, region),
-            )
+            sent = arrived - hop_ns(source, region)
+            _row(world, f"{source}-proxy-0", "sent", f"{region}-proxy-0", stream, first_seq, sent)
         last = arrived
         for client in (f"{region}-client-0", f"{region}-client-1"):
             _row(world, client, "arrived", f"{region}-proxy-0", stream, first_seq, arrived + 2 * LAN)
             _record(world, client, RecordKind.DELIVERED, stream, first_seq, arrived + 2 * LAN)
 
 
-def _way(owner: str, region: str, t: int, switched: int, returned: int) -> tuple[int, str]:
+def _way(owner: str, region: str, t: int, returned: int) -> tuple[int, str]:
     """When the batch would arrive, and from whom."""
     direct = t + hop_ns(owner, region)
     if {owner, region} != {"r2", "r3"} or direct <= CUT or t >= returned:
@@ -238,12 +241,8 @@ def _record(world: World, host: str, kind: RecordKind, stream: int, first_seq: i
     )  # fmt: skip
 
 
-_RUNNING: dict[tuple[int, int], int] = {}
-
-
+@cache
 def running_crc(stream: int, first_seq: int) -> int:
     """CRC-32 of a stream's bytes up to the end of a batch."""
-    if (stream, first_seq) not in _RUNNING:
-        before = running_crc(stream, first_seq - BATCH) if first_seq > 1 else 0
-        _RUNNING[stream, first_seq] = crc32(payload(stream, first_seq), before)
-    return _RUNNING[stream, first_seq]
+    before = running_crc(stream, first_seq - BATCH) if first_seq > 1 else 0
+    return crc32(payload(stream, first_seq), before)

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
 from analysis.history import History, HistoryFilter
-from analysis.history.regressions.checking import check, check_night
+from analysis.history.regressions.checking import check_night
 from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.history.regressions.series import series_of
 from experiments.campaigns.campaign import FailureKind
@@ -118,10 +117,6 @@ def test_nights_on_a_new_level_that_is_known_are_not_far_off(planted: History) -
     assert finding_of(found, CUT, SWITCH).kind == "change point"
 
 
-def test_a_night_is_checked_with_what_was_known_then(planted: History) -> None:
-    assert check_night(planted, night_of(79)).findings == ()
-
-
 def test_verdicts_and_flakes_are_of_tonight(checked: NightFindings) -> None:
     assert [each.entry for each in checked.verdicts] == [CUT, FAST, CRASH, LOADED, FANOUT]
     crash = checked.verdicts[2]
@@ -141,17 +136,6 @@ def test_verdicts_and_flakes_are_of_tonight(checked: NightFindings) -> None:
     flaky = next(each for each in rest if each.failure is FailureKind.EXPECTATION)
     assert (flaky.entry, flaky.pattern) == (LOADED, "flaky")
     assert flaky.interval[0] < 0.1 < flaky.interval[1]
-
-
-@pytest.mark.slow
-def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
-    where = HistoryFilter(entry=CUT, until=LAST)
-    runs = planted.runs(where)
-    late = [night >= night_of(100) for night in runs["night"].to_pylist()]
-    kernels = pa.array(["6.18.50" if each else "6.18.44" for each in late])
-    runs = runs.set_column(runs.schema.get_field_index("kernel"), "kernel", kernels)
-    found = check(runs, planted.metrics(where), planted.expectations(where), LAST).findings
-    assert finding_of(found, CUT, SWITCH).also_changed == ("kernel 6.18.44 -> 6.18.50",)
 
 
 def test_a_night_without_history_finds_nothing(tmp_path: Path) -> None:

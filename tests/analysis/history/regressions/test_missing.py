@@ -80,16 +80,6 @@ def test_a_missing_figure_is_new_once_and_pressing_until_it_is_a_level(year: Tab
     assert [len(checked(tables, night).worse) for night in range(50, 56)] == [1, 1, 1, 1, 0, 0]
 
 
-def test_the_commits_and_what_else_changed_are_named(year: Tables) -> None:
-    runs, metrics, expectations = without(year, lacking(59))
-    kernels = [("6.2" if night == night_of(59) else "6.1") for night in runs["night"].to_pylist()]
-    runs = runs.set_column(runs.schema.get_field_index("kernel"), "kernel", pa.array(kernels))
-    commits = dict(zip(runs["night"].to_pylist(), runs["commit"].to_pylist(), strict=True))
-    (found,) = findings((runs, metrics, expectations))
-    assert (found.last_good_commit, found.first_bad_commit) == (commits[night_of(58)], commits[night_of(59)])
-    assert found.also_changed == ("kernel 6.1 -> 6.2",)
-
-
 @pytest.mark.parametrize(
     "lack",
     [

@@ -27,7 +27,7 @@ PROMISED = (
 
 @pytest.mark.slow
 def test_a_hundred_quiet_nights_raise_at_most_one_alarm(tmp_path: Path) -> None:
-    history = make_year(tmp_path, nights=BEFORE + QUIET, experiments=2, seed=9)
+    history = make_year(tmp_path, nights=BEFORE + QUIET, experiments=1, seed=9)
     tables = history.runs(), history.metrics(), history.expectations()
     dates = [table["night"].to_pylist() for table in tables]
     alarms = set()

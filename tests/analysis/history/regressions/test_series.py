@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from analysis.history import History
 from analysis.history.metrics import Metric
 from analysis.history.regressions.series import MetricSeries, series_of
 from tests.analysis.history.records import make_record
-from tests.analysis.history.regressions.replay import as_of
 
 
 def history(folder: Path, *runs: tuple[str, str, str, float]) -> History:
@@ -60,14 +57,6 @@ def test_runs_that_are_invalid_or_crashed_do_not_count(tmp_path: Path) -> None:
     assert list(only.nights.medians) == [5.0]
 
 
-def test_figures_without_a_better_direction_are_no_series(tmp_path: Path) -> None:
-    found = series(tmp_path, ("2026-03-01", "b", "passed", 5.0), ("2026-03-01", "a", "passed", 5.0))
-    assert [(each.entry, each.metric, each.unit, each.better) for each in found] == [
-        ("a", "latency.p95_ms", "ms", "lower"),
-        ("b", "latency.p95_ms", "ms", "lower"),
-    ]
-
-
 def test_series_refer_to_runs_by_their_row(tmp_path: Path) -> None:
     kept = history(
         tmp_path,
@@ -84,12 +73,3 @@ def test_series_refer_to_runs_by_their_row(tmp_path: Path) -> None:
 def test_a_history_without_runs_has_no_series(tmp_path: Path) -> None:
     assert series(tmp_path) == []
     assert series(tmp_path, ("2026-03-01", "a", "crashed", 5.0)) == []
-
-
-def test_a_series_can_be_seen_as_it_was(tmp_path: Path) -> None:
-    (only,) = series(tmp_path, *[(f"2026-03-0{day}", "a", "passed", float(day)) for day in range(1, 6)])
-    short = as_of(only, "2026-03-03")
-    assert short is not None
-    assert short.dates[-1] == "2026-03-03"
-    assert np.array_equal(short.nights.medians, [1.0, 2.0, 3.0])
-    assert as_of(only, "2026-02-01") is None

@@ -7,7 +7,7 @@ from analysis.pages.diagram.merging import Merging, TypicalDelays, arrows
 from analysis.pages.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from analysis.pages.diagram.scene import Arrow
 from node.systems import codecs
-from tests.analysis.messages.test_nested import CODEC
+from tests.analysis.messages.test_toy_messages import CODEC
 from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 

@@ -1,18 +1,15 @@
 """Who is to get what by content: held against every event and every subscription by itself."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
 from analysis.jobs.sending import pack
-from analysis.timelines.arrays import NEVER
-from analysis.timelines.delivery.content import ContentFiles, ContentRecords
+from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS
 from analysis.timelines.delivery.selectivity import selectivity
 from analysis.timelines.tasks.records import CheckClients
@@ -124,33 +121,6 @@ def test_how_selective_subscriptions_are_is_the_same_as_event_by_event(
         mine = [row for row in counted.to_pylist() if row["what"] == what]
         expected = Counter(by_event[number] for number in numbers)
         assert {row["matched"]: row["events"] for row in mine} == dict(expected)
-
-
-@pytest.mark.slow
-def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds():
-    rng = np.random.default_rng(1)
-    events, asked, attributes = 100_000, 10_000, 4
-    low = rng.uniform(0, 0.9, (attributes, asked))
-    sequence = np.arange(events)
-    content = ContentRecords(
-        domains=((0.0, 1.0),) * attributes,
-        stream=sequence % 4, seq=sequence // 4 + 1, t_ns=sequence * 1_000_000,
-        values=rng.uniform(0, 1, (attributes, events)), client=np.arange(asked), session=np.zeros(asked, int),
-        number=np.zeros(asked, int),
-        times_ns=np.stack([np.zeros(asked, np.int64)] * 2 + [np.full(asked, NEVER)] * 2),
-        low=low, high=low + 0.1,
-    )  # fmt: skip
-    began = time.process_time()
-    matched = content.matched(CONTRACT, range(4), InFlightSpans(CONTRACT.settle_us * 1000))
-    assert time.process_time() - began < 30  # some 3 s on a machine of its own
-    share = len(matched.seq) / events / asked
-    assert 0.5e-4 < share < 2e-4
-    some = rng.integers(len(matched.seq), size=1000)
-    at = (matched.seq[some] - 1) * 4 + matched.stream[some]
-    held = (low[:, matched.client[some]] <= content.values[:, at]) & (
-        content.values[:, at] <= low[:, matched.client[some]] + 0.1
-    )
-    assert held.all()
 
 
 def test_tasks_name_the_files_that_a_cluster_has_to_be_sent(tmp_path):

@@ -1,11 +1,7 @@
 """Who is to get what, by hand: subscriptions by number and by time, faults that excuse, sizes."""
 
-import resource
-import time
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
@@ -16,6 +12,7 @@ from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import Host, RunMetadata
 from node.core.declaration import Contract, Declared
 from node.core.deliveries import RecordKind as K
+from tests.analysis.timelines.record_rows import record, records_table
 
 S = 1_000_000_000
 SETTLE = 100_000_000
@@ -40,14 +37,7 @@ def metadata(*, faults=(), contract=CONTRACT, clients=2, streams=2):
 
 def rows(host, *given):
     """(kind, stream, first_seq, count, t_ns) each, in order of writing."""
-    return [
-        {
-            "host": host, "session": 0, "position": position, "kind": int(kind), "stream": stream,
-            "first_seq": seq, "count": count, "t_ns": t_ns, "batch_crc": 0, "running_crc": 0,
-            "covered": count,
-        }
-        for position, (kind, stream, seq, count, t_ns) in enumerate(given)
-    ]  # fmt: skip
+    return [record(host, *each, position=position) for position, each in enumerate(given)]
 
 
 PUBLISHED = rows("p", *((K.PUBLISHED, 0, 1 + n, 1, n * S) for n in range(100)))
@@ -55,10 +45,8 @@ PUBLISHED = rows("p", *((K.PUBLISHED, 0, 1 + n, 1, n * S) for n in range(100)))
 
 
 def counted(*got, about=None, client="c0", published=PUBLISHED):
-    published, records = (
-        pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (published, rows(client, *got))
-    )
-    found = delivery_table(["c0", "c1"], published, records, about or metadata()).to_pylist()
+    tables = records_table(published), records_table(rows(client, *got))
+    found = delivery_table(["c0", "c1"], *tables, about or metadata()).to_pylist()
     names = ("lost", "unacknowledged", "stray", "duplicated", "out_of_order")
     return {name: sum(row[name] for row in found) for name in names if any(row[name] for row in found)}
 
@@ -69,10 +57,6 @@ def events(first, last):
 
 def by_number(first, after):
     return [(K.SUBSCRIBED, 0, first, 0, 0)], [(K.UNSUBSCRIBED, 0, after, 0, 60 * S)]
-
-
-def test_a_client_without_subscriptions_is_due_nothing():
-    assert counted() == {}
 
 
 def test_exactly_the_events_published_while_subscribed_are_expected():
@@ -129,7 +113,7 @@ def test_a_late_confirmed_start_of_a_subscription_counts_from_there():
 def test_a_repeated_confirmation_counts_once():
     again = (K.SUBSCRIBED, 0, 9, 0, 5 * S)
     asked = rows("c0", (K.SUBSCRIBING, 0, 0, 0, S), (K.SUBSCRIBED, 0, 0, 0, 2 * S), again)
-    [span] = followed_spans(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
+    [span] = followed_spans(records_table(asked), metadata()).to_pylist()
     assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
 
 
@@ -198,41 +182,3 @@ def test_events_in_an_excluded_fault_are_not_counted_as_unacknowledged():
 def test_an_unplanned_stream_is_an_error():
     with pytest.raises(AnalysisError, match="c0 recorded events of stream 7"):
         counted((K.DELIVERED, 7, 1, 1, S))
-
-
-CLIENTS, STREAMS, EACH = 20_000, 10_000, 4
-
-
-@pytest.mark.slow
-def test_twenty_thousand_clients_with_four_of_ten_thousand_topics_fit():
-    rng = np.random.default_rng(1)
-    client = np.repeat(np.arange(CLIENTS), EACH)
-    stream = rng.integers(0, STREAMS, CLIENTS * EACH)
-    names = np.array([f"c{n}" for n in range(CLIENTS)])
-
-    def table(host, kind, stream, first_seq, count):
-        size = len(stream)
-        columns = {
-            "host": host, "session": 0, "position": np.arange(size), "kind": int(kind), "stream": stream,
-            "first_seq": first_seq, "count": count, "t_ns": S, "batch_crc": 0, "running_crc": 0,
-            "covered": count,
-        }  # fmt: skip
-        arrays = [
-            pa.array(np.broadcast_to(columns[field.name], size).copy()).cast(field.type)
-            for field in schemas.RECORDS
-        ]
-        return pa.Table.from_arrays(arrays, schema=schemas.RECORDS)
-
-    published = table("p", K.PUBLISHED, np.arange(STREAMS), 1, 100)
-    asked = table(names[client], K.SUBSCRIBED, stream, 11, 0)
-    got = table(names[client], K.DELIVERED, stream, 11, 89)
-    began = time.process_time()
-    found = delivery_table(
-        [*names], published, pa.concat_tables([asked, got]), metadata(clients=CLIENTS, streams=STREAMS)
-    )
-    pairs = len(np.unique(client * STREAMS + stream))
-    assert found.num_rows == pairs
-    assert sum(found.column("lost").to_pylist()) == pairs
-    assert sum(found.column("stray").to_pylist()) == 0
-    assert time.process_time() - began < 30
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20

@@ -1,6 +1,7 @@
 """A driver's events have sequence numbers in the order in which it published them, or it is noticed."""
 
 import pyarrow as pa
+import pytest
 
 from analysis.timelines import schemas
 from analysis.timelines.verification import check_order
@@ -21,19 +22,19 @@ def published(batches, **more):
     return records(DRIVER, RecordKind.PUBLISHED, batches, **more)
 
 
-def test_numbers_that_grow_are_in_order_whatever_lies_between_them():
-    assert unordered(published([(1, 10), (31, 5), (36, 10)])) == [(25, 0)]
+AGAIN = published([(11, 5)], session=1)
 
 
-def test_a_batch_that_was_numbered_before_an_earlier_one_is_not():
-    assert unordered(published([(1, 10), (31, 5), (16, 10)])) == [(25, 10)]
-
-
-def test_a_driver_that_was_started_again_goes_on_behind_what_it_published_before():
-    again = published([(11, 5)], session=1)
-    assert unordered([*published([(1, 10)]), *again]) == [(15, 0)]
-    assert unordered([*published([(1, 10), (16, 5)]), *again]) == [(20, 5)]
-
-
-def test_a_driver_that_published_nothing_has_no_row():
-    assert unordered([]) == []
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (published([(1, 10), (31, 5), (36, 10)]), [(25, 0)]),
+        (published([(1, 10), (31, 5), (16, 10)]), [(25, 10)]),
+        ([*published([(1, 10)]), *AGAIN], [(15, 0)]),
+        ([*published([(1, 10), (16, 5)]), *AGAIN], [(20, 5)]),
+        ([], []),
+    ],
+    ids=["numbers that grow", "one from before", "started again", "started again before", "none"],
+)
+def test_batches_that_were_numbered_before_an_earlier_one_are_counted(rows, found):
+    assert unordered(rows) == found

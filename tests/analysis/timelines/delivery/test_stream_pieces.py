@@ -1,16 +1,16 @@
 """Pieces say of every event what looking at every event by itself says."""
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER
 from analysis.timelines.delivery.sequence_intervals import Batches, union
 from analysis.timelines.delivery.stream_pieces import from_records, without_misdated
 from analysis.timelines.run_window import RunWindow
 from node.core.deliveries import RecordKind
+from tests.analysis.timelines.delivery.test_sequence_intervals import earliest
+from tests.analysis.timelines.record_rows import record, records_table
 
 CLIENTS = ("c0", "c1", "c2", "c3")
 WINDOW = RunWindow(10, 90)
@@ -20,28 +20,11 @@ OF_CLIENTS = st.lists(st.lists(batch, max_size=4), min_size=4, max_size=4)
 
 
 def records(host, kind, batches):
-    return [
-        dict.fromkeys(schemas.RECORDS.names, 0)
-        | {"host": host, "kind": int(kind), "first_seq": first, "count": count, "covered": count, "t_ns": t}
-        for first, count, t in batches
-    ]
-
-
-def table(rows):
-    return pa.Table.from_pylist(rows, schema=schemas.RECORDS)
+    return [record(host, kind, 0, first, count, t) for first, count, t in batches]
 
 
 def runs(batches):
     return union(Batches(*np.array(batches, np.int64).reshape(-1, 3).T))
-
-
-def earliest(rows):
-    """Per sequence number, when it first came."""
-    found = {}
-    for first, count, t in rows:
-        for seq in range(first, first + count):
-            found[seq] = min(t, found.get(seq, NEVER))
-    return found
 
 
 def within(t_ns):
@@ -63,9 +46,9 @@ def test_pieces_have_the_times_of_their_events_and_blocks_those_of_their_clients
     published, taken, got, wanted, cells
 ):
     tables = [
-        table(records("p", RecordKind.PUBLISHED, published)),
-        table(records("s", RecordKind.PUBLISHED, taken)),
-        table(
+        records_table(records("p", RecordKind.PUBLISHED, published)),
+        records_table(records("s", RecordKind.PUBLISHED, taken)),
+        records_table(
             [row for n, mine in enumerate(got) for row in records(CLIENTS[n], RecordKind.DELIVERED, mine)]
             + records("another", RecordKind.DELIVERED, [(1, 4, 50)])
         ),

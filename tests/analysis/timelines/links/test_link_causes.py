@@ -1,5 +1,7 @@
 """A violated period names its cause where the run's own data tell it."""
 
+import pytest
+
 from analysis.timelines.links.link_causes import with_causes
 from analysis.timelines.run_metadata import read_metadata
 from tests.analysis.timelines.world import COUNTERS, ZERO, S, run_json, run_record
@@ -15,46 +17,44 @@ def cause(of=None, **fields):
     return with_causes([of or row()], run, read_metadata(run))[0]["cause"]
 
 
-def test_nothing_is_named_that_the_data_do_not_tell():
-    assert cause() is None
+def busy(*full, but=()):
+    seconds = [n for n in range(15) if n not in but]
+    return [{"t_ns": ZERO + n * S, "busy": 0.99 if n in full else 0.3} for n in seconds]
 
 
-def test_figures_within_limits_have_no_cause():
-    busy = [{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(15)]
-    assert cause(row(valid=True), cpu=busy) is None
+DROPPED = COUNTERS | {"dropped_kernel": 17}
+LATE = COUNTERS | {"lateness_p99_us": 7_200.0}
+SPLIT = "2 segments of offloaded frames were split at unknown boundaries"
 
 
-def test_processors_are_named_that_were_full_in_the_period():
-    busy = [{"t_ns": ZERO + n * S, "busy": 0.99 if n in (5, 6, 12) else 0.3} for n in range(15)]
-    assert cause(cpu=busy) == "the processors of the machine were over 95% busy for 2 s of it"
-    assert cause(row(from_s=7.5, to_s=10.0), cpu=busy) is None
-
-
-def test_a_machine_that_stood_still_is_named():
-    gap = [{"t_ns": ZERO + n * S, "busy": 0.3} for n in (3, 4, 7, 8)]
-    assert cause(cpu=gap) == "the machine stalled for 2.0 s"
-
-
-def test_the_emulators_counters_are_named_per_direction():
-    counter = COUNTERS | {"dropped_kernel": 17}
-    late = counter | {"dropped_kernel": 0, "lateness_p99_us": 7_200.0}
-    assert (
-        cause(counters=[counter]) == "the link emulator's receive ring was full: 17 frames did not reach it"
-    )
-    assert cause(counters=[late]) == "the link emulator was late by its own clock (p99 7.2 ms)"
-    assert cause(counters=[counter | {"direction": "backward"}]) is None
+@pytest.mark.parametrize(
+    ("of", "fields", "found"),
+    [
+        ({}, {}, None),
+        ({"valid": True}, {"cpu": busy(*range(15))}, None),
+        ({}, {"cpu": busy(5, 6, 12)}, "the processors of the machine were over 95% busy for 2 s of it"),
+        ({"from_s": 7.5, "to_s": 10.0}, {"cpu": busy(5, 6, 12)}, None),
+        ({}, {"cpu": busy(but=(5, 6))}, "the machine stalled for 2.0 s"),
+        (
+            {},
+            {"counters": [DROPPED]},
+            "the link emulator's receive ring was full: 17 frames did not reach it",
+        ),
+        ({}, {"counters": [LATE]}, "the link emulator was late by its own clock (p99 7.2 ms)"),
+        ({}, {"counters": [DROPPED | {"direction": "backward"}]}, None),
+        ({"strays": 2}, {}, SPLIT),
+        (
+            {"strays": 2, "lost_queue": 160},
+            {},
+            f"{SPLIT}; its queue was full, as configured, and dropped 160 packets",
+        ),
+    ],
+)
+def test_a_cause_is_named_if_the_data_of_its_period_tell_it(of, fields, found):
+    assert cause(row(**of), **fields) == found
 
 
 def test_a_capture_that_dropped_is_named():
     captures = run_json()["captures"]
     lost = [each | {"kernel_drops": 5} if "r0-r1@r1" in each["file"] else each for each in captures]
     assert cause(captures=lost) == "the capture r0-r1@r1.pcap lost 5 packets, independently of the link"
-
-
-def test_a_full_queue_and_frames_cut_elsewhere_are_named():
-    said = "2 segments of offloaded frames were split at unknown boundaries"
-    assert cause(row(strays=2)) == said
-    assert (
-        cause(row(strays=2, lost_queue=160))
-        == f"{said}; its queue was full, as configured, and dropped 160 packets"
-    )

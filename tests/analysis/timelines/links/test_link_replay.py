@@ -27,13 +27,7 @@ def traffic(seconds: float, mean_gap_ms: float, seed: int = 3, sizes: tuple[int,
 
 
 def states(captured: Captured, changes: list[Change]) -> list[str]:
-    judged = zip(periods_of(changes), captured.measured(changes), strict=True)
-    return [judge(period, did).state for period, did in judged]
-
-
-def reasons(captured: Captured, changes: list[Change]) -> list[str]:
-    judged = zip(periods_of(changes), captured.measured(changes), strict=True)
-    return [judge(period, did).reason or "" for period, did in judged]
+    return [state for state, _ in captured.verdicts(changes)]
 
 
 parameters_of = st.builds(
@@ -93,54 +87,39 @@ def test_an_overloaded_link_that_does_as_configured_is_proven(parameters):
     ]
     captured = emulate(changes, traffic(15, 4), 0)
     assert captured.link_direction.dropped_queue > 1_000
-    assert VIOLATED not in states(captured, changes), reasons(captured, changes)
-    assert parameters.jitter_us or UNPROVEN not in states(captured, changes), reasons(captured, changes)
+    found = captured.verdicts(changes)
+    assert VIOLATED not in {state for state, _ in found}, found
+    assert parameters.jitter_us or UNPROVEN not in {state for state, _ in found}, found
 
 
 def faster(parameters, factor):
     return replace(parameters, rate_bits_per_s=round(parameters.rate_bits_per_s * factor))
 
 
-def later(parameters, us):
-    return replace(parameters, delay_us=parameters.delay_us + us)
-
-
 @pytest.mark.parametrize(
     ("did", "said"),
     [
-        (lambda parameters: faster(parameters, 0.98), "rate -2.0% off"),
-        (lambda parameters: faster(parameters, 1.02), "too early"),
-        (lambda parameters: later(parameters, 1_000), "median 1.0"),
-        (lambda parameters: later(parameters, -1_000), "ms too early"),
-        (lambda parameters: replace(parameters, queue_packets=120), "queue that was longer"),
-        (lambda parameters: replace(parameters, queue_packets=30), "lost by chance"),
-        (lambda parameters: replace(parameters, loss=0.002), "lost by chance"),
+        (faster(NARROW, 0.98), "rate -2.0% off"),
+        (faster(NARROW, 1.02), "too early"),
+        (replace(NARROW, delay_us=21_000), "median 1.0"),
+        (replace(NARROW, delay_us=19_000), "ms too early"),
+        (replace(NARROW, queue_packets=120), "queue that was longer"),
+        (replace(NARROW, queue_packets=30), "lost by chance"),
+        (replace(NARROW, loss=0.002), "lost by chance"),
     ],
 )
-@pytest.mark.parametrize("base", [NARROW, replace(NARROW, delay_us=150_000)])
-def test_an_emulator_that_is_a_little_off_is_caught(did, said, base):
-    captured = emulate([Change(0, did(base))], traffic(8, 15))
-    assert states(captured, [Change(0, base)]) == [VIOLATED]
-    assert said in reasons(captured, [Change(0, base)])[0]
+def test_an_emulator_that_is_a_little_off_is_caught(did, said):
+    [(state, reason)] = emulate([Change(0, did)], traffic(8, 15)).verdicts([Change(0, NARROW)])
+    assert (state, said in reason) == (VIOLATED, True), reason
 
 
-@pytest.mark.parametrize(
-    "did",
-    [
-        lambda parameters: later(parameters, 1_000),
-        lambda parameters: later(parameters, -1_000),
-        lambda parameters: replace(parameters, jitter_us=3_000),
-        lambda parameters: replace(parameters, jitter_us=7_000),
-        lambda parameters: replace(parameters, jitter_us=0),
-    ],
-)
 @pytest.mark.parametrize("reorder", [False, True])
-def test_jitter_that_is_off_is_caught(did, reorder):
-    parameters = LinkParameters(delay_us=30_000, jitter_us=5_000, reorder=reorder)
-    sent = traffic(8, 6)
-    captured = emulate([Change(0, did(parameters))], sent)
-    assert states(captured, [Change(0, parameters)]) == [VIOLATED]
-    assert states(emulate([Change(0, parameters)], sent), [Change(0, parameters)]) == [PROVEN]
+def test_jitter_that_is_off_is_caught(reorder):
+    asked, sent = LinkParameters(delay_us=30_000, jitter_us=5_000, reorder=reorder), traffic(8, 6)
+    off = [{"delay_us": us} for us in (29_000, 31_000)] + [{"jitter_us": us} for us in (0, 3_000, 7_000)]
+    for changed in ({}, *off):
+        captured = emulate([Change(0, replace(asked, **changed))], sent)
+        assert states(captured, [Change(0, asked)]) == [VIOLATED if changed else PROVEN], changed
 
 
 def test_correlated_jitter_is_distinguished_from_jitter_that_is_not():
@@ -157,13 +136,12 @@ def test_correlated_jitter_is_distinguished_from_jitter_that_is_not():
         assert states(captured, [Change(0, asked)]) == [expected], (did, asked)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_losses_in_bursts_are_no_reason_to_doubt_a_link(seed):
+def test_losses_in_bursts_are_no_reason_to_doubt_a_link():
     bursts = LinkParameters(delay_us=5_000, loss=0.02, loss_burst_packets=12)
-    sent = traffic(30, 1.5, sizes=(100, 1448))
-    assert states(emulate([Change(0, bursts)], sent, seed), [Change(0, bursts)]) == [PROVEN]
+    sent = traffic(20, 1.5, sizes=(100, 1448))
+    assert states(emulate([Change(0, bursts)], sent), [Change(0, bursts)]) == [PROVEN]
     too_many = replace(bursts, loss=0.1)
-    assert states(emulate([Change(0, too_many)], sent, seed), [Change(0, bursts)]) == [VIOLATED]
+    assert states(emulate([Change(0, too_many)], sent), [Change(0, bursts)]) == [VIOLATED]
 
 
 def test_a_change_that_was_not_carried_out_is_caught():
@@ -177,17 +155,17 @@ def test_a_path_mtu_black_hole_loses_by_size_and_nothing_else():
     changes = [Change(0, NARROW), Change(3 * S, hole), Change(5 * S, NARROW)]
     sent = traffic(7, 15)
     captured = emulate(changes, sent)
-    assert states(captured, changes) == [PROVEN] * 3, reasons(captured, changes)
+    assert states(captured, changes) == [PROVEN] * 3
     before, during, after = (did.lost for did in captured.measured(changes))
     assert (before.size, after.size) == (0, 0)
     assert during.size > 500
     assert during.chance == 0
     leaking = emulate(changes[:1], sent)
-    assert states(leaking, changes)[1] == VIOLATED
-    assert "larger than the MTU came through" in reasons(leaking, changes)[1]
+    state, reason = leaking.verdicts(changes)[1]
+    assert (state, "larger than the MTU came through" in reason) == (VIOLATED, True)
 
 
-@pytest.mark.parametrize("off_ms", [-8, -3, 3, 8])
+@pytest.mark.parametrize("off_ms", [-8, 3])
 def test_a_full_queue_of_small_packets_loses_none_by_chance_if_its_rate_changed_a_little_off(off_ms):
     wide = LinkParameters(delay_us=150_000, rate_bits_per_s=2_000_000, queue_packets=40)
     narrow = faster(wide, 0.5)
@@ -217,5 +195,4 @@ def test_a_link_that_lost_as_configured_is_wrongly_accused_once_in_thousands_of_
 
 def test_few_packets_prove_nothing():
     captured = emulate([Change(0, NARROW)], [(S, 100), (2 * S, 100)])
-    assert states(captured, [Change(0, NARROW)]) == [UNPROVEN]
-    assert reasons(captured, [Change(0, NARROW)]) == ["2 packets are too few to tell"]
+    assert captured.verdicts([Change(0, NARROW)]) == [(UNPROVEN, "2 packets are too few to tell")]

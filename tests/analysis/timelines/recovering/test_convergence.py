@@ -12,7 +12,6 @@ from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.recovery import pairs
 from analysis.timelines.recovering.stalled import notes
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import run_expectations
@@ -23,10 +22,7 @@ from tests.analysis.timelines.world import (
     ZERO,
     S,
     facts_of,
-    history_of,
-    hop_ns,
     run_record,
-    simulate,
 )
 
 ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
@@ -66,31 +62,6 @@ def test_the_last_change_of_any_fault_counts_or_time_0():
     assert with_faults(flap).last_change_ns == ZERO + 6_500 * MS
     assert with_faults("[{at: 3s, kill: r0/client-0}]").last_change_ns == ZERO + 3 * S
     assert with_faults("[]").last_change_ns == ZERO
-
-
-def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
-    world = simulate()
-    group = world.stream(2)
-    history = history_of(group, metadata, 2)
-    flowing = {row["client"]: row["flows_ns"] for row in flows(history).to_pylist()}
-    switched = {row["client"]: row for row in pairs(history).to_pylist()}
-    affected = [client for client, row in switched.items() if row["affected"]]
-    assert affected == ["r3-client-0", "r3-client-1"]
-    for client in affected:
-        assert flowing[client] == switched[client]["switch_ns"] > S
-    assert max(ns for client, ns in flowing.items() if client not in affected) < 100 * MS
-
-
-def test_the_paths_delay_is_known_separately(metadata):
-    world = simulate()
-    group = world.stream(2)
-    history = history_of(group, metadata, 2)
-    rows = {row["client"]: row for row in flows(history).to_pylist()}
-    assert rows["r2-client-0"]["way_ns"] == 0
-    assert rows["r0-client-0"]["way_ns"] == hop_ns("r2", "r0")
-    assert rows["r3-client-0"]["way_ns"] == hop_ns("r2", "r1") + hop_ns("r1", "r3")
-    beyond_s = headline(flows(history), [], metadata)["beyond_way_s"]
-    assert beyond_s == (rows["r3-client-0"]["flows_ns"] - rows["r3-client-0"]["way_ns"]) / 1e9
 
 
 def test_events_published_before_the_change_do_not_show_a_flowing_stream(metadata):

@@ -27,6 +27,7 @@ from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
 from node.core.deliveries import RecordKind
+from tests.analysis.timelines.record_rows import record, records_table
 from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of
 
 STREAM = 2  # of r2, published by r2-driver-0
@@ -77,32 +78,38 @@ def test_a_path_leads_from_host_to_host_back_to_the_publisher():
     assert hops_of(way, METADATA) == (("r2", "r1"), ("r1", "r2"), ("r2", "r3"))
 
 
-def test_duplicates_are_no_source_and_relays_are_part_of_the_path():
-    again = event("r3-client-0", "r0-client-0", 1, ZERO + 900 * MS)
-    relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
-    sources = host_sources(table([*in_tree(), again, relayed]), METADATA)["r3-client-0"]
-    assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
+RELAYED = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
 
 
-def test_both_relays_are_part_of_the_path():
-    """The last one is known from the message, the one before it by what the last one passed on."""
-    relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
-    last = event("r0-client-0", "r1-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
-    first = event("r1-proxy-0", "r2-proxy-0", 1_001, ZERO + CUT - 2 * MS) | {"kind": "passed"}
-    found = table([*in_tree(), relayed, last, first])
-    sources = host_sources(found, METADATA)["r3-client-0"]
-    assert sources.names == ("r3-proxy-0", "r0-client-0 r1-proxy-0 r2-proxy-0")
-    way = hosts_to(host_sources(found, METADATA), {"r2-driver-0"}, "r3-client-0", ZERO + CUT + 1)
-    assert way == ("r2-driver-0", "r1-proxy-0", "r2-proxy-0", "r1-proxy-0", "r0-client-0", "r3-client-0")
+def passed(host: str, peer: str, before_ns: int):
+    """Return a batch that a relay passed on, before it arrived."""
+    return event(host, peer, 1_001, ZERO + CUT - before_ns) | {"kind": "passed"}
 
 
-def test_a_host_that_passed_the_same_on_for_others_too_is_on_the_way_once():
-    relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
-    mine = event("r0-client-0", "r2-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
-    others = event("r0-client-0", "r1-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
-    theirs = event("r1-proxy-0", "r3-proxy-0", 1_001, ZERO + CUT - 2 * MS) | {"kind": "passed"}
-    sources = host_sources(table([*in_tree(), relayed, others, mine, theirs]), METADATA)["r3-client-0"]
-    assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
+@pytest.mark.parametrize(
+    ("more", "source"),
+    [
+        ([event("r3-client-0", "r0-client-0", 1, ZERO + 900 * MS)], "r0-client-0 r2-proxy-0"),
+        # The last relay is known from the message, the one before it by what the last one passed on.
+        (
+            [passed("r0-client-0", "r1-proxy-0", MS), passed("r1-proxy-0", "r2-proxy-0", 2 * MS)],
+            "r0-client-0 r1-proxy-0 r2-proxy-0",
+        ),
+        (
+            [
+                passed("r0-client-0", "r1-proxy-0", MS), passed("r0-client-0", "r2-proxy-0", MS),
+                passed("r1-proxy-0", "r3-proxy-0", 2 * MS),
+            ],
+            "r0-client-0 r2-proxy-0",
+        ),
+    ],
+    ids=["duplicates are no source", "two relays", "a host that passed the same on for others, too"],
+)  # fmt: skip
+def test_relays_are_part_of_the_path_once(more, source):
+    found = host_sources(table([*in_tree(), RELAYED, *more]), METADATA)
+    assert found["r3-client-0"].names == ("r3-proxy-0", source)
+    way = hosts_to(found, {"r2-driver-0"}, "r3-client-0", ZERO + CUT + 1)
+    assert way[-len(source.split()) - 1 :] == (*source.split()[::-1], "r3-client-0")
 
 
 def test_relays_in_logs_are_read_in_order():
@@ -122,27 +129,18 @@ def test_a_loop_and_a_host_that_got_nothing_have_no_path():
     assert hosts_to(sources, {"r2-driver-0"}, "r1-client-0", ZERO + 1) is None
 
 
-def record(host: str, kind: RecordKind, first_seq: int, t_ns: int):
-    return {
-        "host": host, "stream": STREAM, "kind": int(kind), "first_seq": first_seq, "count": 10, "covered": 10,
-        "t_ns": t_ns, "session": 0, "position": 0, "checksum": 0,
-    }  # fmt: skip
+def batch(host: str, kind: RecordKind, first_seq: int, t_ns: int):
+    return record(host, kind, STREAM, first_seq, 10, t_ns)
 
 
 def affected(metadata=METADATA) -> dict[tuple[str, str], str]:
     clients = ["r3-client-0", "r3-client-1", "r0-client-0"]
     published, got = [], []
     for number, t_ns in enumerate(range(0, 14 * S, 100 * MS)):
-        published.append(record("r2-driver-0", RecordKind.PUBLISHED, 10 * number + 1, ZERO + t_ns))
+        published.append(batch("r2-driver-0", RecordKind.PUBLISHED, 10 * number + 1, ZERO + t_ns))
         for client in clients:
-            got.append(record(client, RecordKind.DELIVERED, 10 * number + 1, ZERO + t_ns + 50 * MS))
-    records = [
-        pa.Table.from_pylist(
-            [{name: row.get(name) for name in schemas.RECORDS.names} for row in rows], schema=schemas.RECORDS
-        )
-        for rows in (published, [], got)
-    ]
-    [cut] = from_records(*records, clients).blocks()
+            got.append(batch(client, RecordKind.DELIVERED, 10 * number + 1, ZERO + t_ns + 50 * MS))
+    [cut] = from_records(*map(records_table, (published, [], got)), clients).blocks()
     history = DeliveryHistory(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
     return {
         (row["fault"], row["client"]): row["affected_by"]
@@ -233,11 +231,8 @@ def test_events_that_were_taken_must_be_in_packets_and_others_may_be():
     arrived = table(event("r3-client-0", "r3-proxy-0", 1 + 10 * number, ZERO) for number in (0, 1))
 
     def held(*first_seqs: int) -> bool | None:
-        rows = [record("r3-client-0", RecordKind.DELIVERED, first, ZERO) for first in first_seqs]
-        got = pa.Table.from_pylist(
-            [{name: row.get(name) for name in schemas.RECORDS.names} for row in rows], schema=schemas.RECORDS
-        )
-        found = coverage(STREAM, arrived, got, METADATA)
+        got = [batch("r3-client-0", RecordKind.DELIVERED, first, ZERO) for first in first_seqs]
+        found = coverage(STREAM, arrived, records_table(got), METADATA)
         (row,) = found.to_pylist() or [{"events": 0, "digest": 0}]
         said = {name: [None] for name in schemas.DELIVERIES.names} | {
             "client": ["r3-client-0"], "stream": [STREAM], "covered": [10 * len(first_seqs)],
@@ -255,12 +250,8 @@ def test_what_a_peer_delivers_to_itself_is_in_its_records_only():
         METADATA.declared, roles={**METADATA.declared.roles, "driver": (Trait.PUBLISHER, *BOTH)}
     )
     metadata = replace(METADATA, declared=declared)
-    own = dict.fromkeys(schemas.RECORDS.names) | record("r2-driver-0", RecordKind.DELIVERED, 1, ZERO)
-    others = own | {"host": "r3-client-0"}
-    got = pa.Table.from_pylist(
-        [{name: row[name] for name in schemas.RECORDS.names} for row in (own, others)], schema=schemas.RECORDS
-    )
-    found = coverage(STREAM, table([]), got, metadata)
+    got = [batch(host, RecordKind.DELIVERED, 1, ZERO) for host in ("r2-driver-0", "r3-client-0")]
+    found = coverage(STREAM, table([]), records_table(got), metadata)
     assert [(row["host"], row["events"]) for row in found.to_pylist()] == [("r2-driver-0", 10)]
 
 

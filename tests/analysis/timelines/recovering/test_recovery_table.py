@@ -23,7 +23,7 @@ from experiments.records.summary import RECOVERY
 from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_record
 
 FACTS = read_metadata(run_record())
-CUT_FAULT, RESTORE_FAULT = FACTS.faults
+CUT_FAULT = FACTS.faults[0]
 
 
 def pair(stream=2, client="r3-client-0", fault="cut", **more):

@@ -11,9 +11,7 @@ from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.recovering.test_recovery_table import pair
 from tests.analysis.timelines.world import (
     CUT,
-    LAN,
     MS,
-    SWITCHED,
     ZERO,
     S,
     facts_of,
@@ -33,32 +31,6 @@ def rows_of(metadata: RunMetadata, stream: int):
     group = simulate().stream(stream)
     found = pairs(history_of(group, metadata, stream))
     return {(row["fault"], row["client"]): row for row in found.to_pylist()}
-
-
-def test_a_cut_beside_a_shorter_one_of_one_direction_counts_from_its_own_begin():
-    metadata = facts_of(BOTH, "expect=[]")
-    assert [fault.t_ns for fault in metadata.applied_faults] == [ZERO + CUT] * 2
-    rows = rows_of(metadata, 2)
-    switched = SWITCHED + 2 * LAN - CUT
-    assert [rows[fault, "r3-client-0"]["switch_ns"] for fault in ("one", "two")] == [switched, switched]
-
-
-def test_each_affects_the_streams_of_the_directions_that_it_struck():
-    metadata = facts_of(BOTH, "expect=[]")
-    affected = {
-        (fault, stream)
-        for stream in (2, 3)
-        for (fault, _), row in rows_of(metadata, stream).items()
-        if row["affected"]
-    }
-    assert affected == {("one", 2), ("one", 3), ("two", 2)}
-
-
-def test_an_outage_that_begins_in_another_ones_counts_from_then_on():
-    later = BOTH.replace("{name: two, at: 5s", "{name: two, at: 5500ms")
-    metadata = facts_of(later, "expect=[]")
-    assert [metadata.seconds(fault.t_ns) for fault in metadata.applied_faults] == [5, 5.5]
-    assert rows_of(metadata, 2)["two", "r3-client-0"]["switch_ns"] == SWITCHED + 2 * LAN - CUT - 500 * MS
 
 
 def applied_apart(by_ns: int) -> RunMetadata:
