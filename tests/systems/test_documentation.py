@@ -18,8 +18,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "bring-your-own.md"
 
 
 RESTARTED = """\
-  - {name: end, at: 6s, kill: r1/subscriber-0}
-  - {name: again, at: 7s, restart: r1/subscriber-0}
+  - {name: end, at: 5s, kill: r1/subscriber-0}
+  - {name: again, at: 6s, restart: r1/subscriber-0}
 """
 """Events published while a subscriber is away are not due to it."""
 
@@ -37,9 +37,10 @@ def the_page(tmp_path_factory) -> RunDirectory:
     tmp_path = tmp_path_factory.mktemp("page")
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60
-    with (tmp_path / "relay.yaml").open("a") as experiment:
-        experiment.write(RESTARTED)
-    assert main.run(["run", str(tmp_path / "relay.yaml"), "--out", str(tmp_path / "runs")]) in {0, 1}
+    experiment = tmp_path / "relay.yaml"
+    quicker = experiment.read_text().replace("rate: 100/s", "rate: 50/s").replace("10s", "7s")
+    experiment.write_text(quicker + RESTARTED)
+    assert main.run(["run", str(experiment), "--out", str(tmp_path / "runs")]) in {0, 1}
     return RunDirectory.open(next((tmp_path / "runs").iterdir()))
 
 
@@ -48,7 +49,7 @@ def the_page(tmp_path_factory) -> RunDirectory:
 def test_the_page_is_a_system_that_works(the_page, tmp_path, capsys):
     run = the_page
     summary = run.read_summary()
-    assert summary["events"]["published"] > 1900
+    assert summary["events"]["published"] > 600
     assert summary["events"]["lost"] == summary["events"]["duplicated"] == 0
     assert summary["events"]["stray"] == summary["events"]["corrupted"] == 0
     assert summary["recovery"]["cut"]["switch_s"] > 2, "nothing came while the link was down"

@@ -1,24 +1,10 @@
 """gRPC on real packets: a stream outlives a short cut, and ends when pings stay unanswered."""
 
-import json
-
 import pytest
 
-from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.on_packets import needs, output, run_with_cut
 
 pytestmark = needs("grpc")
-
-EXPERIMENT = """\
-name: streams
-topology: three-regions
-system: grpc
-parameters: {parameters}
-roles: {{server: 1, publisher: 1, subscriber: 1}}
-workload: {{event_size: 100B, rate: 50/s}}
-duration: 14s
-faults:
-  - {{name: cut, at: 2s, cut: [r1, r2], for: 5s}}
-"""
 
 
 @pytest.mark.parametrize(
@@ -27,10 +13,9 @@ faults:
     ids=["without pings", "with pings"],
 )
 def test_a_stream_ends_in_a_cut_only_with_pings_and_then_loses_what_was_published(tmp_path, parameters, ends):
-    run = run_on_packets(tmp_path, EXPERIMENT.format(parameters=parameters))
+    run = run_with_cut(tmp_path, "grpc", "server", parameters=parameters, cut_s=5, duration=14)
     summary = run.read_summary()
-    said = [json.loads(line).get("text", "") for line in run.log("r1-server-0").read_text().splitlines()]
-    assert any("ended: unavailable" in text for text in said) is ends
+    assert any("ended: unavailable" in text for text in output(run, "r1-server-0")) is ends
     assert (summary["events"]["lost"] > 200) is ends
     assert summary["events"]["duplicated"] == summary["convergence"]["stalled"] == 0
     assert summary["agreement"]["held"] is True

@@ -1,23 +1,12 @@
 """iroh on real packets, which are encrypted: a connection outlives a short cut and loses nothing."""
 
-from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.on_packets import needs, run_with_cut
 
 pytestmark = needs("iroh")
 
-EXPERIMENT = """\
-name: connections
-topology: three-regions
-system: iroh
-roles: {publisher: 1, subscriber: 1}
-workload: {event_size: 100B, rate: 50/s}
-duration: 16s
-faults:
-  - {name: cut, at: 2s, cut: [r1, r2], for: 5s}
-"""
-
 
 def test_a_connection_outlives_a_short_cut_and_loses_nothing(tmp_path):
-    run = run_on_packets(tmp_path, EXPERIMENT)
+    run = run_with_cut(tmp_path, "iroh", cut_s=5, duration=16)
     summary = run.read_summary()
     assert summary["events"]["published"] > 2000
     assert (

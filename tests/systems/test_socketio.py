@@ -2,21 +2,9 @@
 
 import pytest
 
-from tests.systems.on_packets import needs, run_on_packets
+from tests.systems.on_packets import needs, run_with_cut
 
 pytestmark = needs("socketio")
-
-EXPERIMENT = """\
-name: sockets
-topology: three-regions
-system: socketio
-parameters: {parameters}
-roles: {{server: 1, publisher: 1, subscriber: 1}}
-workload: {{event_size: 100B, rate: 50/s}}
-duration: 14s
-faults:
-  - {{name: cut, at: 2s, cut: [r1, r2], for: 5s}}
-"""
 
 
 @pytest.mark.parametrize(
@@ -25,7 +13,7 @@ faults:
     ids=["pings every 25 s", "pings every second"],
 )
 def test_only_short_pings_give_a_connection_up_in_a_short_cut(tmp_path, parameters, is_lossy):
-    run = run_on_packets(tmp_path, EXPERIMENT.format(parameters=parameters))
+    run = run_with_cut(tmp_path, "socketio", "server", parameters=parameters, cut_s=5, duration=14)
     summary = run.read_summary()
     assert ("connection to 10.1.0.2 ended" in run.log("r2-server-0").read_text()) is is_lossy
     assert (summary["events"]["lost"] > 200) is is_lossy
