@@ -108,27 +108,25 @@ def _check_counts(cluster: Cluster, published: Mapping[int, int]) -> None:
     assert counts == published
 
 
+ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]
+
+
 class Chaos:
     """Kills, stops and cuts at random, but never enough replicas of a region to lose its state."""
 
-    def __init__(self, cluster: Cluster, seed: int, regions: int = 2, replicas: int = 3) -> None:
+    def __init__(self, cluster: Cluster, seed: int) -> None:
         self.cluster = cluster
         self.rng = Random(seed)
-        self.replicas = {
-            f"r{at}": [f"r{at}/proxy-{index}" for index in range(replicas)] for at in range(regions)
-        }
-        self.services = [f"r{at}/configuration-0" for at in range(regions)]
+        self.replicas = {region: [f"{region}/proxy-{index}" for index in range(3)] for region in ("r0", "r1")}
+        self.services = [f"{region}/configuration-0" for region in self.replicas]
         self.dead: list[str] = []
         self.stopped: list[str] = []
         self.cut = False  # the way between the first two regions
-        self.done: list[tuple[int, str, str]] = []
 
     def step(self) -> None:
         """Do one thing."""
         nodes = self.cluster.network.nodes
-        action = self.rng.choice(
-            ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]
-        )
+        action = self.rng.choice(ACTIONS)
         if action in {"kill", "stop"}:
             region = self.rng.choice(sorted(self.replicas))
             members = self._caught_up(region)
@@ -147,30 +145,25 @@ class Chaos:
         elif action == "resume" and self.stopped:
             self._do("resume", self.rng.choice(self.stopped))
 
-    def run(self, steps: int = 20) -> None:
-        """Do this number of things from two seconds on, then let everything come back."""
+    def run(self) -> None:
+        """Do twenty things from two seconds on, then let everything come back."""
         now_us = 2 * S
         self.cluster.run(now_us)
-        for _ in range(steps):
+        for _ in range(20):
             self.step()
             now_us += self.rng.choice([20_000, 100_000, 400_000, 900_000])
             self.cluster.run(now_us)
-        self.end()
-        self.cluster.run(now_us + 3 * S)
-        self.cluster.network.tell(m.Nudge())
-
-    def end(self) -> None:
-        """Everyone is back."""
         if self.cut:
             self._cut_or_heal()
         for name in list(self.stopped):
             self._do("resume", name)
         for name in list(self.dead):
             self._do("start", name)
+        self.cluster.run(now_us + 3 * S)
+        self.cluster.network.tell(m.Nudge())
 
     def _cut_or_heal(self) -> None:
         network = self.cluster.network
-        self.done.append((network.clock.now_us, "heal" if self.cut else "cut", "r0 r1"))
         (network.heal if self.cut else network.cut)("r0", "r1")
         self.cut = not self.cut
 
@@ -179,28 +172,11 @@ class Chaos:
         service = self.cluster.network.nodes.get(f"{region}/configuration-0")
         if service is None:
             return []
-        members = service.machine.chain.members
-        nodes = self.cluster.network.nodes
-        return [
-            name
-            for name in members
-            if name in nodes
-            and name not in self.stopped
-            and service.machine.chain.has(name, nodes[name].machine.incarnation)
-        ]
+        chain, nodes = service.machine.chain, self.cluster.network.nodes
+        running = [name for name in chain.members if name in nodes and name not in self.stopped]
+        return [name for name in running if chain.has(name, nodes[name].machine.incarnation)]
 
     def _do(self, action: str, name: str) -> None:
-        network = self.cluster.network
-        self.done.append((network.clock.now_us, action, name))
-        if action == "kill":
-            network.kill(name)
-            self.dead.append(name)
-        elif action == "start":
-            network.start(name)
-            self.dead.remove(name)
-        elif action == "stop":
-            network.stop(name)
-            self.stopped.append(name)
-        else:
-            network.resume(name)
-            self.stopped.remove(name)
+        getattr(self.cluster.network, action)(name)
+        names = self.dead if action in {"kill", "start"} else self.stopped
+        (names.append if action in {"kill", "stop"} else names.remove)(name)

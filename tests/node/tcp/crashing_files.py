@@ -30,29 +30,17 @@ class CrashingFiles(FileSystem):
             raise
         super().write(descriptor, data, at)
 
-    def open_write(self, path, *, truncate):
-        self._step()
-        return super().open_write(path, truncate=truncate)
 
-    def cut(self, descriptor, size_bytes):
+def _after_a_step(name):
+    def operation(self, *given, **options):
         self._step()
-        super().cut(descriptor, size_bytes)
+        return getattr(FileSystem, name)(self, *given, **options)
 
-    def sync(self, descriptor):
-        self._step()
-        super().sync(descriptor)
+    return operation
 
-    def sync_folder(self, folder):
-        self._step()
-        super().sync_folder(folder)
 
-    def rename(self, old, new):
-        self._step()
-        super().rename(old, new)
-
-    def unlink(self, path):
-        self._step()
-        super().unlink(path)
+for each in ("open_write", "cut", "sync", "sync_folder", "rename", "unlink"):
+    setattr(CrashingFiles, each, _after_a_step(each))
 
 
 class FailingFiles(FileSystem):
