@@ -7,7 +7,7 @@ present, none leaves. Processes on which the experiment's own faults act are exc
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from experiments.churn import COUNT_MAX, Arrivals, Churn, Departures
@@ -106,27 +106,27 @@ class _Going:
     rng: Random
 
 
+@dataclass(slots=True)
 class _Drawing:
-    """Simulation of arrivals and departures over the run. `_generations`: starts of each process so far."""
+    """Simulation of arrivals and departures over the run. generations: starts of each process so far."""
 
-    def __init__(self, duration_us: int, seed: int) -> None:
-        self.changes: list[ProcessChange] = []
-        self._duration_us = duration_us
-        self._seed = seed
-        self._newcomers: set[str] = set()
-        self._going: dict[str, _Going] = {}
-        self._there: set[str] = set()
-        self._generations: dict[str, int] = {}
-        self._planned = 0
-        self._agenda: list[_Due] = []
+    duration_us: int
+    seed: int
+    changes: list[ProcessChange] = field(default_factory=list)
+    newcomers: set[str] = field(default_factory=set)
+    going: dict[str, _Going] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
+    generations: dict[str, int] = field(default_factory=dict)
+    planned: int = 0
+    agenda: list[_Due] = field(default_factory=list)
 
     def add_arrivals(self, churn: Arrivals, among: Sequence[str]) -> None:
         """Choose the processes that arrive, and when."""
         rng = self._rng(churn)
-        free = [name for name in among if name not in self._newcomers]
-        times = churn.times_us(rng, self._duration_us, len(free))
+        free = [name for name in among if name not in self.newcomers]
+        times = churn.times_us(rng, self.duration_us, len(free))
         chosen = rng.sample(free, len(times))
-        self._newcomers.update(chosen)
+        self.newcomers.update(chosen)
         for at_us, name in zip(times, chosen, strict=True):
             self._plan(at_us, churn.name, ProcessAction.JOIN, name)
 
@@ -136,47 +136,47 @@ class _Drawing:
         count = len(among) if churn.count is None else min(churn.count, len(among))
         mortal = frozenset(rng.sample(among, count)) if churn.lifetime is not None else frozenset()
         going = _Going(churn, among, mortal, rng)
-        self._going[churn.name] = going
+        self.going[churn.name] = going
         if churn.lifetime is None:
             most = len(among) if churn.away is None else COUNT_MAX
-            for at_us in churn.times_us(rng, self._duration_us, most):
+            for at_us in churn.times_us(rng, self.duration_us, most):
                 self._plan(at_us, churn.name, _ENDS[churn.how])
 
     def run(self) -> None:
         """Execute all planned arrivals and departures in order of time."""
-        for name in dict.fromkeys(name for going in self._going.values() for name in going.among):
-            if name not in self._newcomers:
+        for name in dict.fromkeys(name for going in self.going.values() for name in going.among):
+            if name not in self.newcomers:
                 self._began(name, 0)
-        while self._agenda:
-            due = heapq.heappop(self._agenda)
+        while self.agenda:
+            due = heapq.heappop(self.agenda)
             if due.action in (ProcessAction.JOIN, ProcessAction.RESTART):
                 self.changes.append(ProcessChange(due.at_us, due.group, due.process, due.action))
                 self._began(due.process, due.at_us)
             else:
-                self._end(due, self._going[due.group])
+                self._end(due, self.going[due.group])
 
     def _began(self, name: str, at_us: int) -> None:
-        self._there.add(name)
-        self._generations[name] = self._generations.get(name, 0) + 1
-        for going in self._going.values():
+        self.there.add(name)
+        self.generations[name] = self.generations.get(name, 0) + 1
+        for going in self.going.values():
             lifetime = going.churn.lifetime
             if lifetime is not None and name in going.mortal:
                 end_us = max(at_us, going.churn.from_us) + lifetime.drawn_us(going.rng)
-                if end_us <= (going.churn.to_us or self._duration_us):
+                if end_us <= (going.churn.to_us or self.duration_us):
                     how = _ENDS[going.churn.how]
-                    self._plan(end_us, going.churn.name, how, name, self._generations[name])
+                    self._plan(end_us, going.churn.name, how, name, self.generations[name])
 
     def _end(self, due: _Due, going: _Going) -> None:
         """Let one process leave: the given one if its generation is unchanged, or one drawn at random."""
         at_us, name = due.at_us, due.process
         if not name:
-            there = [each for each in going.among if each in self._there]
+            there = [each for each in going.among if each in self.there]
             if not there:
                 return
             name = going.rng.choice(there)
-        elif name not in self._there or self._generations[name] != due.generation:
+        elif name not in self.there or self.generations[name] != due.generation:
             return
-        self._there.remove(name)
+        self.there.remove(name)
         self.changes.append(ProcessChange(at_us, going.churn.name, name, _ENDS[going.churn.how]))
         if going.churn.away is not None:
             back_us = at_us + going.churn.away.drawn_us(going.rng)
@@ -185,9 +185,9 @@ class _Drawing:
     def _plan(
         self, at_us: int, group: str, action: ProcessAction, process: str = "", generation: int = 0
     ) -> None:
-        if at_us < self._duration_us:
-            self._planned += 1
-            heapq.heappush(self._agenda, _Due(at_us, self._planned, group, action, process, generation))
+        if at_us < self.duration_us:
+            self.planned += 1
+            heapq.heappush(self.agenda, _Due(at_us, self.planned, group, action, process, generation))
 
     def _rng(self, churn: Churn) -> Random:
-        return Random(f"churn {self._seed} {churn.kind} {churn.name}")  # noqa: S311  must be reproducible
+        return Random(f"churn {self.seed} {churn.kind} {churn.name}")  # noqa: S311  must be reproducible

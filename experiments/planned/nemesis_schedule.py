@@ -16,6 +16,7 @@ them, run.json stores them, and the seed reproduces them. Its limits make recove
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -65,9 +66,10 @@ def expand(
     spared = {*spared, *(fault.process for fault in others if isinstance(fault, ProcessFault))}
     chosen = victims(nemesis.roles or all_roles(declared), roles, topology, spared, declared)
     regions = regions_of(roles, topology, spared)
-    schedule = _Schedule(
-        nemesis, topology, chosen, duration_us, seed, declared=declared, regions=regions, others=others
-    )
+    losable = LosableLinks(topology, others) if nemesis.stays else None
+    last_us = duration_us - nemesis.quiet_us
+    rng = random.Random(f"nemesis {seed}")  # noqa: S311  reproducible, not secret
+    schedule = _Schedule(nemesis, declared, topology, losable, chosen, regions, last_us, rng)
     written = sorted(schedule.faults(), key=lambda given: given["at"])
     return _reader().validate_python([{**given, "at": _text(given["at"])} for given in written])
 
@@ -78,39 +80,28 @@ def _reader() -> TypeAdapter[tuple[ExperimentFault, ...]]:
     return TypeAdapter(Faults)
 
 
+@dataclass(slots=True)
 class _Schedule:
-    """The random generation of one schedule."""
+    """The random generation of one schedule. taken: when processes are disturbed or not settled."""
 
-    def __init__(
-        self,
-        nemesis: Nemesis,
-        topology: Topology,
-        victims: Mapping[str, Sequence[Sequence[str]]],
-        duration_us: int,
-        seed: int,
-        *,
-        declared: Declared,
-        regions: Mapping[str, Sequence[str]],
-        others: Sequence[ExperimentFault],
-    ) -> None:
-        self._nemesis = nemesis
-        self._declared = declared
-        self._topology = topology
-        self._losable = LosableLinks(topology, others) if nemesis.stays else None
-        self._victims = victims
-        self._regions = regions
-        self._last_us = duration_us - nemesis.quiet_us
-        self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  reproducible, not secret
-        self._taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # disturbed or not settled
+    nemesis: Nemesis
+    declared: Declared
+    topology: Topology
+    losable: LosableLinks | None
+    victims: Mapping[str, Sequence[Sequence[str]]]
+    regions: Mapping[str, Sequence[str]]
+    last_us: int
+    rng: random.Random
+    taken: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
 
     def faults(self) -> Iterator[Given]:
         """Yield all faults in the order in which they are drawn."""
-        least, most = self._nemesis.count_range
-        count = least if least == most else self._rng.randint(least, most)
+        least, most = self.nemesis.count_range
+        count = least if least == most else self.rng.randint(least, most)
         for number in range(1, count + 1):
             if not (kinds := self._possible()):
                 return
-            kind = self._rng.choice(kinds)
+            kind = self.rng.choice(kinds)
             name = f"n{number:02}-{kind}"
             if kind in ON_LINKS:
                 yield from self._on_link(kind, name)
@@ -121,34 +112,34 @@ class _Schedule:
 
     @property
     def _links(self) -> Sequence[Link]:
-        return self._topology.links if self._losable is None else self._losable.left
+        return self.topology.links if self.losable is None else self.losable.left
 
     def _possible(self) -> list[Kind]:
         """Return the kinds that can be drawn."""
         links = bool(self._links)
-        losing = links if self._losable is None else bool(self._losable.losable)
-        processes = any(self._victims.values())
+        losing = links if self.losable is None else bool(self.losable.losable)
+        processes = any(self.victims.values())
 
         def can_be(kind: Kind) -> bool:
             if kind in ON_REGIONS:
-                return bool(self._regions)
+                return bool(self.regions)
             return losing if kind in LOSING_LINKS else links if kind in ON_LINKS else processes
 
-        return [kind for kind in self._nemesis.kinds if can_be(kind)]
+        return [kind for kind in self.nemesis.kinds if can_be(kind)]
 
     def _on_link(self, kind: Kind, name: str) -> Iterator[Given]:
         if kind == "flap":
             yield self._flap(name)
-        elif self._losable is not None and kind in LOSING_LINKS:
-            yield self._lost(kind, name, self._losable)
+        elif self.losable is not None and kind in LOSING_LINKS:
+            yield self._lost(kind, name, self.losable)
         else:
             yield self._for_a_time(kind, name)
 
     def _flap(self, name: str) -> Given:
         """Return a flap: a link that is cut repeatedly and ends up."""
-        rng, nemesis = self._rng, self._nemesis
+        rng, nemesis = self.rng, self.nemesis
         link = rng.choice(self._links)
-        window_us = self._last_us - nemesis.start_us
+        window_us = self.last_us - nemesis.start_us
         longest_us = min(nemesis.longest_us, window_us)
         down_us, up_us = (self._length(longest_us) for _ in range(2))
         times = rng.randint(1, max(1, min(FLAPS_MAX, window_us // (down_us + up_us))))
@@ -156,7 +147,7 @@ class _Schedule:
         return {
             "name": name,
             "at": self._begin(length_us),
-            "flap": self._topology.reference(link),
+            "flap": self.topology.reference(link),
             "down": _text(down_us),
             "up": _text(up_us),
             "for": _text(length_us),
@@ -164,15 +155,15 @@ class _Schedule:
 
     def _lost(self, kind: Kind, name: str, links: LosableLinks) -> Given:
         """Return a permanent cut that leaves all regions connected."""
-        link = self._rng.choice(links.losable)
+        link = self.rng.choice(links.losable)
         links.lose(link)
-        direction = "both" if kind == "cut" else self._rng.choice(["forward", "backward"])
-        cut = self._topology.reference(link)
+        direction = "both" if kind == "cut" else self.rng.choice(["forward", "backward"])
+        cut = self.topology.reference(link)
         return {"name": name, "at": self._begin(0), "cut": cut, "direction": direction}
 
     def _for_a_time(self, kind: Kind, name: str) -> Given:
-        rng, nemesis = self._rng, self._nemesis
-        link = self._topology.reference(rng.choice(self._topology.links))
+        rng, nemesis = self.rng, self.nemesis
+        link = self.topology.reference(rng.choice(self.topology.links))
         begin_us, end_us = self._span()
         given = {"name": name, "at": begin_us, "for": _text(end_us - begin_us)}
         direction = "both" if kind == "cut" else rng.choice(["forward", "backward"])
@@ -187,21 +178,21 @@ class _Schedule:
     def _on_process(self, kind: Kind, name: str) -> Iterator[Given]:
         """Yield a disturbance of a process and its end, within the limits."""
         for _ in range(ATTEMPTS):
-            role = self._rng.choice(list(self._victims))
-            group = self._rng.choice(self._victims[role])
-            process = self._rng.choice(group)
+            role = self.rng.choice(list(self.victims))
+            group = self.rng.choice(self.victims[role])
+            process = self.rng.choice(group)
             begin_us, end_us = self._span()
             if kind == "clock":
                 given = self._clock(name, process, begin_us, end_us)
                 end_us += abs(OFFSET.parse_whole(given["offset"]))  # a clock that was set back catches up
-                if end_us > self._last_us:
+                if end_us > self.last_us:
                     continue
-            if self._fits(role, group, process, (begin_us, end_us + self._nemesis.settle_us)):
+            if self._fits(role, group, process, (begin_us, end_us + self.nemesis.settle_us)):
                 if kind == "clock":
                     yield given
                     return
                 if kind == "throttle":
-                    share = f"{self._rng.randint(*self._nemesis.processor_per_mille) / 10:g}%"
+                    share = f"{self.rng.randint(*self.nemesis.processor_per_mille) / 10:g}%"
                     length = _text(end_us - begin_us)
                     yield {"name": name, "at": begin_us, "for": length, "throttle": process, "cpu": share}
                     return
@@ -212,24 +203,24 @@ class _Schedule:
 
     def _clock(self, name: str, process: str, begin_us: int, end_us: int) -> Given:
         """Return a clock that is set forward or back for a time."""
-        set_us = self._rng.randint(1, self._nemesis.offset_us // STEP_US) * STEP_US
-        offset = self._rng.choice(["", "-"]) + _text(set_us)
+        set_us = self.rng.randint(1, self.nemesis.offset_us // STEP_US) * STEP_US
+        offset = self.rng.choice(["", "-"]) + _text(set_us)
         length = _text(end_us - begin_us)
         return {"name": name, "at": begin_us, "for": length, "clock": process, "offset": offset}
 
     def _on_region(self, kind: Kind, name: str) -> Iterator[Given]:
         """Yield a power loss and its end. Links drop packets silently, so that no connection is reset."""
         for _ in range(ATTEMPTS):
-            region = self._rng.choice(list(self._regions))
+            region = self.rng.choice(list(self.regions))
             begin_us, end_us = self._span()
-            taken = (begin_us, end_us + self._nemesis.settle_us)
-            processes = self._regions[region]
-            if any(overlap(taken, other) for process in processes for other in self._taken[process]):
+            taken = (begin_us, end_us + self.nemesis.settle_us)
+            processes = self.regions[region]
+            if any(overlap(taken, other) for process in processes for other in self.taken[process]):
                 continue
             yield {"name": name, "at": begin_us, "for": _text(end_us - begin_us), "isolate": region}
             again = "restart" if kind == "power" else "replace"
             for process in processes:
-                self._taken[process].append(taken)
+                self.taken[process].append(taken)
                 one = f"{name}-{process.partition('/')[2]}"
                 yield {"name": one, "at": begin_us, "kill": process}
                 yield {"name": f"{one}-end", "at": end_us, again: process}
@@ -237,35 +228,35 @@ class _Schedule:
 
     def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
         """Reserve this span for the process if the limits allow it."""
-        spare = len(group) - 1 if self._declared.has(role, Trait.REPLICATED) else len(group)
-        free = not any(overlap(span, other) for other in self._taken[process])
+        spare = len(group) - 1 if self.declared.has(role, Trait.REPLICATED) else len(group)
+        free = not any(overlap(span, other) for other in self.taken[process])
         if not free or self._most_at_once(group, span) >= spare:
             return False
-        self._taken[process].append(span)
+        self.taken[process].append(span)
         return True
 
     def _most_at_once(self, processes: Sequence[str], span: tuple[int, int]) -> int:
         """Return the largest number of these processes that are disturbed at one instant of the span."""
-        spans = [taken for process in processes for taken in self._taken[process]]
+        spans = [taken for process in processes for taken in self.taken[process]]
         instants = [span[0], *(begin for begin, _ in spans if span[0] < begin < span[1])]
         return max(sum(begin <= at_us < end for begin, end in spans) for at_us in instants)
 
     def _span(self) -> tuple[int, int]:
         """Draw the start and end of a disturbance, in whole steps."""
-        nemesis = self._nemesis
-        longest_us = min(nemesis.longest_us, self._last_us - nemesis.start_us)
+        nemesis = self.nemesis
+        longest_us = min(nemesis.longest_us, self.last_us - nemesis.start_us)
         length_us = self._length(longest_us)
         begin_us = self._begin(length_us)
         return begin_us, begin_us + length_us
 
     def _length(self, longest_us: int) -> int:
-        shortest_us = self._nemesis.shortest_us
-        return self._rng.randint(-(-shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
+        shortest_us = self.nemesis.shortest_us
+        return self.rng.randint(-(-shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
 
     def _begin(self, length_us: int) -> int:
         """Draw the start of a disturbance of this length."""
-        latest_us = self._last_us - length_us
-        return self._rng.randint(-(-self._nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
+        latest_us = self.last_us - length_us
+        return self.rng.randint(-(-self.nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
 
 
 def all_roles(declared: Declared) -> list[str]:
