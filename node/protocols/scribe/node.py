@@ -23,8 +23,6 @@ from node.protocols.scribe.messages import (
     Multicast,
     Publish,
     Published,
-    Replicate,
-    Replicated,
     Right,
     topic_key,
 )
@@ -63,6 +61,8 @@ class ScribeNode(OverlayNode):
         self._succession = RootSuccession(self.parameters, self.trees, events, self._emit)
         self.trees.succession = self._succession
         self.roots = Roots(self.parameters, self.trees, events, self._succession)
+        self.trees.carry[Publish] = self._take_publication
+        self.trees.opening.add(Publish)
         self.publisher = ScribePublisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.overlay = self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
@@ -202,18 +202,14 @@ class ScribeNode(OverlayNode):
             for batch in self.publisher.published(sender, message, self.trees.now_us):
                 numbers = batch.stream, batch.first_seq, batch.count, batch.count
                 self._emit(m.Record(RecordKind.ACKNOWLEDGED, *numbers))
-        elif isinstance(message, Publish):
-            topic = self.trees.topic(message.topic)
-            if topic.is_root:
-                self.on_root(topic, message)
-            else:
-                self.pastry.route(message, message.topic)
-        elif isinstance(message, Replicate):
-            self.roots.replicate(self.trees.topic(message.topic), sender, message)
-        elif isinstance(message, Replicated):
-            self.roots.replicated(self.trees.topic(message.topic), sender, message)
         elif not self.trees.receive(sender, message):
             self.handlers.deliver(message, self.pastry.own.id)
+
+    def _take_publication(self, topic: Topic, sender: Address, message: Publish) -> None:
+        if topic.is_root:
+            self.on_root(topic, message)
+        else:
+            self.pastry.route(message, message.topic)
 
     def deliver(self, message: Any, key: int) -> None:
         """See `overlay.PastryApplication`."""

@@ -48,6 +48,8 @@ class Roots:
         # by topic and stream: the root asked for older events
         self._asked: dict[tuple[int, int], Address] = {}
         self._lost: set[Address] = set()  # nodes whose connection was lost: the process may have restarted
+        trees.carry |= {Replicate: self.replicate, Replicated: self.replicated}
+        trees.opening |= {Replicate, Replicated}
 
     # --- Root
 

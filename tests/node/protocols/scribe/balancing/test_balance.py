@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.protocols.scribe.messages import JoinAt, PathNode, TreePath
+from node.protocols.scribe.messages import JoinAt, PathNode, Rejoin, TreePath
 from tests.node.protocols.scribe.groups import Groups, assert_whole
 
 pytestmark = pytest.mark.slow
@@ -140,6 +140,8 @@ def test_a_node_joins_no_node_below_it_and_elsewhere_if_it_is_on_its_own_path():
     groups = grown(3_000_000, **MANY_LEVELS)
     key, upper, lower = a_pair(groups)
     parent = groups.node(upper).trees.topics[key].parent_address
+    give(groups, lower, parent, Rejoin(key, 0))  # only its parent may ask it to
+    assert groups.node(lower).trees.topics[key].parent_address == groups.addresses[upper]
     give(groups, upper, parent, JoinAt(key, groups.addresses[lower], 1))
     groups.run(1_000_000)
     assert groups.node(upper).trees.topics[key].parent_address == parent
