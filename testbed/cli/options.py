@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
-from functools import partial
+from functools import partial, wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -16,6 +17,7 @@ from testbed.campaign.nights.night_options import HISTORY
 
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
+    from testbed.run_selection import RunSelection
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -178,20 +180,13 @@ system_option = once(
     metavar="NAME",
     help="Decode messages in captures: of this system, or a protocol of tshark, as mqtt or redis.",
 )
-out_option = click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=RUNS,
-    help="The folder of runs.",
-    show_default=True,
-)
+FILE, FOLDER = click.Path(dir_okay=False, path_type=Path), click.Path(file_okay=False, path_type=Path)
+out_option = click.option("--out", type=FOLDER, default=RUNS, help="The folder of runs.", show_default=True)
 history_option = click.option(
-    "--history",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=HISTORY,
-    help="The folder of the history.",
-    show_default=True,
+    "--history", type=FOLDER, default=HISTORY, help="The folder of the history.", show_default=True
 )
+output_option = click.option("--output", "-o", type=FILE, help="Write to this file.")
+repeat_option = click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs.")
 no_analyze_option = click.option(
     "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can analyse it later."
 )
@@ -230,9 +225,55 @@ def _is_json(ctx: click.Context, _: click.Parameter, value: str) -> bool:
     return value == "json" or bool(ctx.meta.get(_JSON))
 
 
+@dataclass(frozen=True, slots=True)
+class ExperimentArguments:
+    """The experiment that a user names, and the options that change it."""
+
+    experiment: str
+    overrides: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    topology: str | None = None
+    links: str = "auto"
+    seed: int | None = None
+
+    @property
+    def settings(self) -> list[str]:
+        """--set, --topology and --variant as overrides of the experiment's fields."""
+        found = [*self.overrides, *([f"topology={self.topology}"] if self.topology else [])]
+        if len(self.variants) == 1:
+            found += [f"variant={json.dumps(self.variants[0])}", "repeat=null"]
+        elif self.variants:
+            found.append(f"variant={json.dumps(self.variants)}")
+        return found
+
+    def read(self, left_out: Sequence[str] = ()) -> "ExperimentFile":
+        """Return the experiment with its overrides. Raises InputError."""
+        from experiments.loader import read_experiment
+
+        return read_experiment(self.experiment, self.settings, left_out)
+
+    def select(
+        self, backend: str | None = None, repeat: int | None = None, left_out: Sequence[str] = ()
+    ) -> "RunSelection":
+        """Return the runs of the experiment that the options select. Raises InputError."""
+        from testbed.run_selection import RunSelection
+
+        file = self.read(left_out)
+        return RunSelection.from_options(
+            file, backend=backend, links=self.links, seed=self.seed, repeat=repeat
+        )
+
+
 def experiment_options(command: Command) -> Command:
-    """EXPERIMENT, --set, --variant, --topology, --links and --seed."""
-    return with_options(_EXPERIMENT, command)
+    """Add EXPERIMENT, --set, --variant, --topology, --links and --seed; the command gets them as `given`."""
+
+    @wraps(command)
+    def with_arguments(**options: Any) -> Any:
+        names = [field.name for field in fields(ExperimentArguments)]
+        given = ExperimentArguments(**{name: options.pop(name) for name in names})
+        return command(given=given, **options)
+
+    return with_options(_EXPERIMENT, cast("Command", with_arguments))
 
 
 def message_options(command: Command) -> Command:
@@ -245,22 +286,3 @@ def with_options(options: Sequence[Callable[[Command], Command]], command: Comma
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def all_overrides(overrides: Sequence[str], topology: str | None, variants: Sequence[str] = ()) -> list[str]:
-    """Return --set, --topology and --variant as overrides of the experiment's fields."""
-    found = [*overrides, *([f"topology={topology}"] if topology else [])]
-    if len(variants) == 1:
-        found += [f"variant={json.dumps(variants[0])}", "repeat=null"]
-    elif variants:
-        found.append(f"variant={json.dumps(variants)}")
-    return found
-
-
-def read_chosen(
-    experiment: str, overrides: Sequence[str], topology: str | None, variants: Sequence[str] = ()
-) -> "ExperimentFile":
-    """Return the experiment with its overrides. Raises InputError."""
-    from experiments.loader import read_experiment
-
-    return read_experiment(experiment, all_overrides(overrides, topology, variants))

@@ -43,7 +43,7 @@ from testbed.network.network_layout import (
     mac_address,
     make_layout,
 )
-from testbed.sandbox.passing_mount import mount, passing_mount
+from testbed.sandbox.passing_mount import bind, passing_mount
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -369,4 +369,4 @@ def _bind_hosts_file(text: str) -> None:
         file = folder / "hosts"
         file.write_text(text)
         file.chmod(0o644)
-        mount("--bind", str(file), "/etc/hosts")
+        bind(file, Path("/etc/hosts"))

@@ -101,8 +101,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _with_report(run: "MadeRun") -> Path | None:
     """Write a run's report unless it exists; called when a test fails."""
     from testbed.campaign.sweeps.made_runs import write_report
-    from testbed.campaign.texts.progress import TerseFollower
+    from testbed.campaign.texts.progress import PlainFollower
 
     if run.report is None:
-        write_report(run, TerseFollower(run.directory.name))
+        write_report(run, PlainFollower(run.directory.name))
     return run.report

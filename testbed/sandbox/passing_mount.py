@@ -4,30 +4,46 @@ Files that are bound elsewhere or open last as long as their users, so that noth
 sandbox ends.
 """
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from node.programs.host_view import MS_BIND, mount
+from node.tcp.libc import check, libc
 from testbed.errors import MachineError
 
 PASSING_MOUNT = Path("/sys/kernel")
 """A folder of the sandbox's own /sys, which can be hidden by a temporary mount for a moment."""
+MNT_DETACH = 2  # umount2(2)
+MS_REMOUNT = 0x20  # mount(2)
 
 
 @contextmanager
 def passing_mount() -> Iterator[Path]:
     """Yield an empty folder, which is nowhere when the block ends. Raises MachineError."""
-    mount("-t", "tmpfs", "-o", "mode=755", "cutset", str(PASSING_MOUNT))
+    with _refused():
+        mount("cutset", PASSING_MOUNT, "tmpfs", 0, "mode=755")
     try:
         yield PASSING_MOUNT
     finally:
-        mount("-l", str(PASSING_MOUNT), program="umount")
+        with _refused():
+            check(libc.umount2(str(PASSING_MOUNT).encode(), MNT_DETACH), f"unmount {PASSING_MOUNT}")
 
 
-def mount(*arguments: str, program: str = "mount") -> None:
-    """Run mount(8) or umount(8). Raises MachineError."""
+def bind(file: Path, target: Path) -> None:
+    """Let a file stand at another path. Raises MachineError."""
+    with _refused():
+        mount(str(file), target, None, MS_BIND)
+
+
+def mount_tmpfs(path: Path, size_bytes: int, *, resize: bool = False) -> None:
+    """Mount a tmpfs at this path, or change its size. Raises OSError."""
+    mount("tmpfs", path, "tmpfs", MS_REMOUNT if resize else 0, f"size={size_bytes},mode=755")
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
     try:
-        subprocess.run([program, "-n", *arguments], check=True, capture_output=True, text=True)
-    except subprocess.CalledProcessError as error:
-        raise MachineError(f"cannot {program} a file of the run: {error.stderr.strip()}") from error
+        yield
+    except OSError as error:
+        raise MachineError(f"a file of the run: {error.strerror}") from error

@@ -48,20 +48,15 @@ class ProcessTrials:
         self._base = base if captured else base.model_copy(update={"captures": CaptureSettings()})
         self._runs = runs
 
-    def tried(self, case: HuntCase, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
-        """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
+    def tried(
+        self, case: HuntCase, kept_us: tuple[int, int] | None = None, *, keep: bool = False
+    ) -> dict[str, Any]:
+        """Run a case; see `VirtualTimeTrials`. Raises KeyboardInterrupt when the run was told to stop."""
         with self._run(case) as run:
             answer = _told(run, _executed(run), kept_us)
             if keep and answer["violations"]:
                 answer["run"] = str(run.path.rename(self._runs / run.name))
         return answer
-
-    def confirmed(self, case: HuntCase) -> dict[str, Any]:
-        """Run a case with the whole analysis; see `Trials`."""
-        with self._run(case) as run:
-            summary = _executed(run)
-        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
-        return {"verdict": summary["verdict"], "broken": broken}
 
     @contextmanager
     def _run(self, case: HuntCase) -> Iterator[RunDirectory]:

@@ -1,6 +1,4 @@
-"""The interface for running a case of a hunt, in virtual time or on real processes."""
-
-from typing import Any, Protocol
+"""What runs of a hunt's cases share, in virtual time and on real processes."""
 
 from experiments.hunting.case import HuntCase
 from experiments.hunting.written import experiment_of
@@ -10,22 +8,6 @@ from topologies.model import Topology
 
 UNDER_WAY = "under-way"
 """Prefix of the folders of unfinished runs; a leftover folder has no owner."""
-
-
-class Trials(Protocol):
-    """Runs the cases of one experiment."""
-
-    def tried(self, case: HuntCase, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
-        """Run a case. kept_us: also return the messages of this range, in microseconds since time 0. keep:
-        whether to keep the directory of a run that breaks something.
-
-        Returns `violations` (as of the oracle), `figures` and `messages`; for a run on real processes also
-        `valid`, whether the machine kept up, and `run`, the directory that stayed. Raises InputError and
-        TestbedError for a case that cannot be run.
-        """
-
-    def confirmed(self, case: HuntCase) -> dict[str, Any]:
-        """Run a case with the whole analysis; return its `verdict`, and `broken`, the missed expectations."""
 
 
 def experiment_and_topology(base: Experiment, case: HuntCase) -> tuple[Topology, Experiment]:

@@ -4,7 +4,7 @@ Its setup has `experiment`; `modules` that declare further systems; `build`, the
 machines; `place`, simulator or local; and `runs`, a folder for runs on real processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from experiments.backend_names import SIMULATOR
 from experiments.hunting.case import case_from_json
 from experiments.model import Experiment
-from testbed.campaign.hunting.trials import Trials
 from testbed.campaign.jobs.serving import serve
 from testbed.errors import TestbedError
 from topologies.errors import InputError
@@ -21,34 +20,38 @@ MODULE = "testbed.campaign.hunting.worker"
 DEFAULT_BUILD = "node.systems:build_machine"
 
 
+Actions = Mapping[str, Callable[..., dict[str, Any]]]
+"""What a worker does with a case, by the name in a request: `try`, and in virtual time `confirm`."""
+
+
 def begin(setup: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return the function that answers requests."""
     for module in setup["modules"]:
         from experiments.declared import add_module
 
         add_module(Path(module))
-    return partial(answer, trials_at(setup["place"], setup))
+    return partial(answer, actions_at(setup["place"], setup))
 
 
-def trials_at(place: str, setup: dict[str, Any]) -> Trials:
-    """Return the object that runs cases at this place. setup: as in the first line."""
+def actions_at(place: str, setup: dict[str, Any]) -> Actions:
+    """Return what can be done with cases at this place. setup: as in the first line."""
     base = Experiment.model_validate(setup["experiment"])
     if place == SIMULATOR:
         from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials
 
-        return VirtualTimeTrials(base, setup["build"] or DEFAULT_BUILD)
+        trials = VirtualTimeTrials(base, setup["build"] or DEFAULT_BUILD)
+        return {"try": trials.tried, "confirm": trials.confirmed}
     from testbed.campaign.hunting.on_processes import ProcessTrials
 
-    return ProcessTrials(base, Path(setup["runs"]))
+    return {"try": ProcessTrials(base, Path(setup["runs"])).tried}
 
 
-def answer(trials: Trials, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a case. request: `case`; `do`, try or confirm; for try `kept_us` and `keep`."""
+def answer(actions: Actions, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a case. request: `case`; `do`, an action; for try also `kept_us` and `keep`."""
     case = case_from_json(request["case"])
+    more = {name: request[name] for name in ("kept_us", "keep") if name in request}
     try:
-        if request["do"] == "confirm":
-            return trials.confirmed(case)
-        return trials.tried(case, request.get("kept_us"), keep=request.get("keep", False))
+        return actions[request["do"]](case, **more)
     except (InputError, TestbedError) as error:
         return {"refused": str(error)}
 

@@ -110,7 +110,9 @@ class RunSituation:
 class Follower(AbstractContextManager["Follower"]):
     """Display of a run: a context manager, called with each message."""
 
-    def __init__(self) -> None:
+    def __init__(self, terse: str | None = None) -> None:
+        """terse: the title of a run of which only problems and permanent lines are shown."""
+        self._terse = terse
         self._situation = RunSituation()
         self._one_at_a_time = threading.Lock()
 
@@ -140,23 +142,23 @@ def follower(terse: str | None = None) -> Follower:
     terse: the name of a run of a sweep. Its follower shows only problems, and on a terminal also its
     progress.
     """
-    if sys.stderr.isatty():
-        return LiveFollower(terse)
-    return PlainFollower() if terse is None else TerseFollower(terse)
+    return LiveFollower(terse) if sys.stderr.isatty() else PlainFollower(terse)
 
 
 class PlainFollower(Follower):
     """Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown_s = 0.0
+    _shown_s = 0.0
 
     def __exit__(self, *_: object) -> None:
         """Leave all lines as they are."""
 
     def _take(self, message: dict[str, Any]) -> None:
         line = self._situation.take(message)
+        if self._terse is not None:
+            if message.get("did") == "problem":
+                self.show(f"{self._terse}: {line}")
+            return
         if line is not None:
             self.say(line)
         new_phase = message.get("did") == "phase" and self._situation.phase != "running"
@@ -171,34 +173,19 @@ class PlainFollower(Follower):
 
     def say(self, text: str) -> None:
         """Show the current step; see Follower."""
-        self.show(text)
+        if self._terse is None:
+            self.show(text)
 
     def show(self, text: str) -> None:
         """Show a permanent line; see Follower."""
         click.echo(text, err=True)
 
 
-class TerseFollower(PlainFollower):
-    """Plain lines, only for problems and permanent lines."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title = title
-
-    def _take(self, message: dict[str, Any]) -> None:
-        if message.get("did") == "problem":
-            self.show(f"{self._title}: problem: {message['text']}")
-
-    def say(self, text: str) -> None:
-        """Ignore the current step; see Follower."""
-
-
 class LiveFollower(Follower):
     """A live line, with permanent lines above it."""
 
     def __init__(self, terse: str | None = None) -> None:
-        super().__init__()
-        self._terse = terse
+        super().__init__(terse)
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),

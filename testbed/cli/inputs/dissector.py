@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from testbed.cli.options import output_option
+
 
 @click.command(name="dissector")
 @click.option("--system", default="sprinkler", show_default=True, help="The system under test.")
@@ -16,7 +18,7 @@ import click
     help="lua: Wireshark's dissector; markdown: the table of messages.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="TCP port of the nodes.  [default: the system's]")
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@output_option
 def command(system: str, form: str, port: int | None, output: Path | None) -> None:
     """Write a dissector with which Wireshark and tshark show a system's messages.
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from testbed.cli.options import FILE, output_option
 from testbed.cli.output import write_or_print
 
 
@@ -45,7 +46,7 @@ def command() -> None:
 @click.option("--hardware-type", help="The site's name of a kind of machine.  [default: any]")
 @click.option("--image", help="URN of a disk image.  [default: the site's]")
 @click.option("--bare", is_flag=True, help="Install nothing when the machines boot.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@output_option
 def profile(  # noqa: PLR0917 (click passes them by name)
     topology: str,
     shaping: str,
@@ -76,10 +77,10 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
 
 @command.command(name="inventory", short_help="Write the inventory of the machines in MANIFEST.")
-@click.argument("manifest", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("manifest", type=FILE)
 @click.option("--name", default="emulab", show_default=True, help="The name of the inventory.")
 @click.option("--user", help="The user who logs in.  [default: the only user of the manifest, or you]")
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@output_option
 def inventory(manifest: Path, name: str, user: str | None, output: Path | None) -> None:
     """Write the inventory of the machines in MANIFEST, for `cutset run --on`."""
     from testbed.machines.emulab.manifest import read_manifest

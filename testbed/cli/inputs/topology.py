@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from testbed.cli.options import output_option
 from testbed.cli.output import write_or_print
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def command() -> None:
 @click.option("--regions", metavar="A,B,…", help="Only these regions.  [default: all]")
 @click.option("--name", help="The name of the topology.  [default: as the file]")
 @click.option("--rate", default="10gbit", show_default=True, help="The rate of each link; none: unlimited.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@output_option
 def matrix(file: str, regions: str | None, name: str | None, rate: str, output: Path | None) -> None:
     """Write a topology with a link between any two regions for which FILE has a round-trip time.
 
@@ -73,7 +74,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
 @click.option(
     "--rate", default="10gbit", show_default=True, help="The rate of links without one; none: unlimited."
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@output_option
 def import_(
     source: str,
     *,

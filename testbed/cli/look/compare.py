@@ -1,11 +1,18 @@
 """`cutset compare`: analysed runs side by side, or the systems of a sweep, as a page and as text."""
 
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.files.sanitize import printable
-from testbed.cli.options import run_arguments
+from testbed.cli.options import FILE, run_arguments
+
+if TYPE_CHECKING:
+    from experiments.campaigns.sweepdir import SweepDirectory
+    from experiments.records.rundir import RunDirectory
 
 
 @click.command(name="compare")
@@ -18,7 +25,7 @@ from testbed.cli.options import run_arguments
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="The file of the page.  [default: comparison.html, or systems.html, in the last RUN's directory]",
 )
 @click.option("--text", is_flag=True, help="Print the comparison, and write no page.")
@@ -32,51 +39,40 @@ def command(run_names: tuple[str, ...], systems: bool, output: Path | None, text
     """
     if text and output is not None:
         raise click.UsageError("--text writes no page: leave out -o")
-    (_compare_systems if systems else _compare_runs)(run_names, output, text=text)
+    from testbed.campaign.in_use import reading
+    from testbed.cli.named_run import named_run, named_sweep
+    from testbed.cli.output import check_directory, reader_may_leave, writing
+
+    found: list[Any] = [(named_sweep if systems else named_run)(name) for name in run_names]
+    with reading(*(each.path for each in found)):
+        lines, usual, write = (_systems if systems else _runs)(found)
+        if text:
+            with reader_may_leave():
+                click.echo("\n".join(map(printable, lines())))
+            return
+        page = output or usual
+        check_directory(page)
+        with writing(page):
+            write(page)
+    click.echo(f"comparison   {page} ({page.stat().st_size / 1e3:.0f} kB)")
 
 
-def _compare_runs(run_names: tuple[str, ...], output: Path | None, *, text: bool) -> None:
+Comparison = tuple[Callable[[], Iterable[str]], Path, Callable[[Path], object]]
+"""What returns the text, the usual file of the page, and what writes the page."""
+
+
+def _runs(runs: "Sequence[RunDirectory]") -> Comparison:
     from analysis.pages.comparing.page import write_page
     from analysis.pages.comparing.sides import read_sides
     from analysis.pages.comparing.text import lines
-    from testbed.campaign.in_use import reading
-    from testbed.cli.named_run import named_run
-    from testbed.cli.output import check_directory, reader_may_leave, writing
 
-    runs = [named_run(name) for name in run_names]
-    with reading(*(run.path for run in runs)):
-        sides = read_sides(runs)
-        if text:
-            with reader_may_leave():
-                click.echo("\n".join(map(printable, lines(sides))))
-            return
-        page = output or sides[-1].directory.comparison_html
-        check_directory(page)
-        with writing(page):
-            write_page(sides, page)
-    _say(page)
+    sides = read_sides(runs)
+    return partial(lines, sides), sides[-1].directory.comparison_html, partial(write_page, sides)
 
 
-def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text: bool) -> None:
+def _systems(sweeps: "Sequence[SweepDirectory]") -> Comparison:
     from analysis.pages.systems.page import write_systems
     from analysis.pages.systems.sides import read_systems
     from analysis.pages.systems.text import lines
-    from testbed.campaign.in_use import reading
-    from testbed.cli.named_run import named_sweep
-    from testbed.cli.output import check_directory, reader_may_leave, writing
 
-    sweeps = [named_sweep(name) for name in sweep_names]
-    with reading(*(sweep.path for sweep in sweeps)):
-        if text:
-            with reader_may_leave():
-                click.echo("\n".join(map(printable, lines(read_systems(sweeps)))))
-            return
-        page = output or sweeps[-1].systems_html
-        check_directory(page)
-        with writing(page):
-            write_systems(sweeps, page)
-    _say(page)
-
-
-def _say(page: Path) -> None:
-    click.echo(f"comparison   {page} ({page.stat().st_size / 1e3:.0f} kB)")
+    return lambda: lines(read_systems(sweeps)), sweeps[-1].systems_html, partial(write_systems, sweeps)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import once, run_argument
+from testbed.cli.options import FILE, once, run_argument
 
 if TYPE_CHECKING:
     from analysis.pages.diagram.message_selection import DiagramQuery
@@ -31,7 +31,7 @@ _SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The file to write; without it, one in the run's figures/.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)

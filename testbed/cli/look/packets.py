@@ -1,12 +1,12 @@
 """`cutset packets`: the messages of a run, or packets of captures: lines, JSON, bytes, or a capture."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from testbed.cli.options import (
     EVENT,
+    FILE,
     SECONDS,
     json_format,
     message_options,
@@ -83,7 +83,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 )
 @once(
     "--pcap",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write the packets of these messages to this file, as pcapng; `-` is standard output.",
 )
 @once(

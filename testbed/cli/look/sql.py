@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from testbed.cli.options import SECONDS, once, run_arguments, system_option
+from testbed.cli.options import FILE, SECONDS, once, run_arguments, system_option
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
@@ -34,7 +34,7 @@ FORMS: Final = ("table", "csv", "json", "parquet")
 @once("--to", "to_s", type=SECONDS, help="Packets of captures before this time after the first one.")
 @system_option
 @once("--format", "form", type=click.Choice(FORMS), help="The format of rows.  [default: table]")
-@once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
+@once("--output", type=FILE, help="Write the rows to this file.")
 @click.option("--spark", is_flag=True, help="Use Spark, on this machine's processors.")
 @once("--master", metavar="URL", help="Use this Spark cluster, as spark://10.0.0.1:7077.")
 def command(

@@ -7,7 +7,7 @@ import click
 
 from testbed.campaign import exit_codes
 from testbed.campaign.nights.night_options import kept_bytes
-from testbed.cli.options import history_option, json_format, run_arguments
+from testbed.cli.options import FOLDER, history_option, json_format, run_arguments
 from testbed.cli.output import reader_may_leave
 
 
@@ -119,7 +119,7 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
 @click.option(
     "--out",
     "runs",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="The folder of its runs; nothing elsewhere is removed.  [default: runs/ beside the history]",
 )
 @click.option("--keep", metavar="SIZE", required=True, help="The disk budget, as 50GB.")

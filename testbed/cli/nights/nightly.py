@@ -4,14 +4,13 @@
 """
 
 from datetime import date, datetime, time
-from pathlib import Path
 from typing import Any
 
 import click
 from click.exceptions import NoSuchCommand
 
 from testbed.campaign.nights.night_options import NightOptions
-from testbed.cli.options import Command, TextParameter, history_option, out_option, with_options
+from testbed.cli.options import FOLDER, Command, TextParameter, history_option, out_option, with_options
 
 _OPTIONS = (
     click.option(
@@ -25,7 +24,7 @@ _OPTIONS = (
     history_option,
     click.option(
         "--site",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         help="The folder of the morning page.  [default: site/ in the history]",
     ),
     click.option(

@@ -54,13 +54,11 @@ def command(inventory: Path, clean: bool, experiment: str | None) -> int:
 def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ...]]":
     """Return what an experiment's programs need on each machine. Raises InputError."""
     from testbed.campaign.texts.plan_text import plan_of
-    from testbed.cli.options import read_chosen
+    from testbed.cli.options import ExperimentArguments
     from testbed.machines.placement import place
     from testbed.machines.software.needed_programs import needs_by_machine
-    from testbed.run_selection import RunSelection
 
-    file = read_chosen(experiment, (), None)
-    plan = plan_of(RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=None))
+    plan = plan_of(ExperimentArguments(experiment).select())
     return needs_by_machine(plan, place(plan, inventory))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from experiments.backend_names import LOCAL
-from testbed.cli.options import TextParameter, read_chosen
+from testbed.cli.options import FOLDER, ExperimentArguments, TextParameter
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -65,7 +65,7 @@ ONLY_HUNTING = {
     "-o",
     "--out",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="The hunt's folder; an existing hunt is continued.  [default: a new one below runs/hunts]",
 )
 @click.option(
@@ -148,12 +148,13 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.campaign.hunting.hunt import HuntLimits
     from testbed.campaign.hunting.start import HuntRequest, hunt
 
-    file = read_chosen(experiment, overrides, topology)
+    given = ExperimentArguments(experiment, overrides, topology=topology)
+    chosen = given.read().experiment
     usual = USUAL_S if runs is None and findings is None else None
     modules = (context.parent.params.get("modules") or ()) if context.parent is not None else ()
     return hunt(
         HuntRequest(
-            experiment=file.experiment,
+            experiment=chosen,
             folder=folder,
             limits=HuntLimits(seconds if seconds is not None else usual, runs, findings),
             seed=1 if seed is None else seed,
@@ -162,7 +163,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
             build=build,
             modules=modules,
             words=_words(experiment, overrides, topology, seed, backend),
-            place=backend or default_backend(file.experiment),
+            place=backend or default_backend(chosen),
         )
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import experiment_options, json_format, read_chosen
+from testbed.cli.options import FILE, ExperimentArguments, experiment_options, json_format
 from testbed.cli.output import reader_may_leave, write_text
 
 
@@ -16,20 +16,11 @@ from testbed.cli.output import reader_may_leave, write_text
 @json_format("the whole plan")
 @click.option(
     "--svg",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Also draw the network and its faults into this file.",
 )
-def command(  # noqa: PLR0917 (click passes them by name)
-    experiment: str,
-    overrides: tuple[str, ...],
-    variants: tuple[str, ...],
-    topology: str | None,
-    links: str,
-    seed: int | None,
-    repeat: int | None,
-    full: bool,
-    as_json: bool,
-    svg: Path | None,
+def command(
+    given: ExperimentArguments, repeat: int | None, full: bool, as_json: bool, svg: Path | None
 ) -> None:
     """Show what would run: hosts, addresses, links, faults, commands, disk space; for a sweep, its runs.
     Nothing is started.
@@ -38,10 +29,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """
     from experiments.planned.plan import plan_to_json
     from testbed.campaign.texts.plan_text import plan_of, show_plan
-    from testbed.run_selection import RunSelection
 
-    file = read_chosen(experiment, overrides, topology, variants)
-    chosen = RunSelection.from_options(file, backend=None, links=links, seed=seed, repeat=repeat)
+    chosen = given.select(repeat=repeat)
     plan = plan_of(chosen)
     with reader_may_leave():
         if as_json:

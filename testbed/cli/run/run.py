@@ -7,11 +7,12 @@ import click
 
 from testbed.cli.named_run import named_sweep
 from testbed.cli.options import (
-    all_overrides,
+    FOLDER,
+    ExperimentArguments,
     experiment_options,
     no_analyze_option,
     out_option,
-    read_chosen,
+    repeat_option,
 )
 from testbed.interrupts import handling, interrupt
 
@@ -25,25 +26,15 @@ from testbed.interrupts import handling, interrupt
     help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
     "  [default: as the experiment says]",
 )
-@click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs.")
+@repeat_option
 @out_option
-@click.option(
-    "--resume",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Resume an interrupted sweep.",
-)
+@click.option("--resume", type=FOLDER, metavar="DIR", help="Resume an interrupted sweep.")
 @click.option("--dry", is_flag=True, help="Only show what would run, like `cutset plan`.")
 @click.option("--live", is_flag=True, help="Show timelines during the run, on a page and here.")
 @no_analyze_option
 def command(  # noqa: PLR0917 (click passes them by name)
-    experiment: str,
-    overrides: tuple[str, ...],
-    variants: tuple[str, ...],
-    topology: str | None,
-    links: str,
+    given: ExperimentArguments,
     backend: str | None,
-    seed: int | None,
     repeat: int | None,
     out: Path,
     resume: Path | None,
@@ -60,12 +51,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     fidelity check failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from testbed.campaign.backend_selection import check_backend
-    from testbed.run_selection import RunSelection
 
     if backend is not None:
         check_backend(backend)
-    file = read_chosen(experiment, overrides, topology, variants)
-    chosen = RunSelection.from_options(file, backend=backend, links=links, seed=seed, repeat=repeat)
+    chosen = given.select(backend, repeat)
     if live:
         from testbed.campaign.live_view import check_watchable
 
@@ -81,8 +70,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
         if chosen.is_sweep or resume:
             from testbed.campaign.sweeps.sweep_run import run_sweep
 
-            given = (experiment, all_overrides(overrides, topology, variants))
-            return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
+            named = (given.experiment, given.settings)
+            return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=named)
         from testbed.campaign.one_run import run_once
 
         return run_once(chosen, out, analyze=not no_analyze, live=live)

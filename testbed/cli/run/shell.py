@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import all_overrides, experiment_options, no_analyze_option, out_option
+from testbed.cli.options import ExperimentArguments, experiment_options, no_analyze_option, out_option
 
 PROMPT = "testbed.cli.prompt"
 """The module of the prompt's process."""
@@ -15,17 +15,7 @@ PROMPT = "testbed.cli.prompt"
 @click.option("--with-faults", is_flag=True, help="Inject the experiment's own faults, too.")
 @out_option
 @no_analyze_option
-def command(  # noqa: PLR0917 (click passes them by name)
-    experiment: str,
-    overrides: tuple[str, ...],
-    variants: tuple[str, ...],
-    topology: str | None,
-    links: str,
-    seed: int | None,
-    with_faults: bool,
-    out: Path,
-    no_analyze: bool,
-) -> int:
+def command(given: ExperimentArguments, with_faults: bool, out: Path, no_analyze: bool) -> int:
     """Run an experiment's network and nodes, and inject faults by hand at a prompt.
 
     The prompt is Mininet's (`r0-client-0 ping r3-proxy-0`, `nodes`, `net`, `sh`), with further commands:
@@ -40,12 +30,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from experiments.backend_names import LOCAL
-    from experiments.loader import read_experiment
     from testbed.campaign.shell_run import run_shell
     from testbed.faults.interactive import ignored_fields
-    from testbed.run_selection import RunSelection
 
-    leave_out = ignored_fields(with_faults=with_faults)
-    file = read_experiment(experiment, all_overrides(overrides, topology, variants), leave_out)
-    chosen = RunSelection.from_options(file, backend=LOCAL, links=links, seed=seed, repeat=1)
+    chosen = given.select(LOCAL, 1, ignored_fields(with_faults=with_faults))
     return run_shell(chosen, out, PROMPT, with_faults=with_faults, analyze=not no_analyze)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import out_option, run_argument
+from testbed.cli.options import FOLDER, out_option, run_argument
 from testbed.interrupts import handling, interrupt
 
 
@@ -45,7 +45,7 @@ from testbed.interrupts import handling, interrupt
 @out_option
 @click.option(
     "--resume",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="Resume an interrupted reproduction; the other options must be the same.",
 )

@@ -12,6 +12,7 @@ relay was delayed, delay the other links by at most one portion each.
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.port import ARRIVAL, RelayPort
@@ -24,29 +25,18 @@ SelectionKey = tuple[str | None, int | None]  # address and port
 PORTION_BYTES = 200_000  # of frames admitted before the loop goes on, see `ingress.FRAME_COST_BYTES`
 
 
+@dataclass(slots=True, eq=False)
 class Ingress:
     """A port and its link direction. Arrival times are CLOCK_MONOTONIC."""
 
-    __slots__ = (
-        "_delay_queue", "direction", "handed_over", "link", "link_direction", "pending", "port", "selected"
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        link: str,
-        direction: str,
-        port: RelayPort,
-        link_direction: LinkDirection,
-        delay_queue: DelayQueue,
-    ) -> None:
-        self.link = link
-        self.direction = direction
-        self.port = port
-        self.link_direction = link_direction
-        self.handed_over: list[Frame] = []  # by other link directions, not yet merged
-        self.pending: deque[Frame] = deque()  # not yet admitted
-        self.selected: dict[SelectionKey, tuple[Callable[[bytes], bool], LinkDirection]] = {}
-        self._delay_queue = delay_queue
+    link: str
+    direction: str
+    port: RelayPort
+    link_direction: LinkDirection
+    _delay_queue: DelayQueue
+    handed_over: list[Frame] = field(default_factory=list)  # by other link directions, not yet merged
+    pending: deque[Frame] = field(default_factory=deque)  # not yet admitted
+    selected: dict[SelectionKey, tuple[Callable[[bytes], bool], LinkDirection]] = field(default_factory=dict)
 
     @property
     def link_directions(self) -> list[LinkDirection]:

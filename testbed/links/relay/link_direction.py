@@ -92,43 +92,6 @@ class LinkDirection:
     destinations to the next links of frames that need not leave through `out` (`lan_switch`).
     """
 
-    __slots__ = (
-        "_alters",
-        "_busy_until_ns",
-        "_chances",
-        "_curve",
-        "_delay_ns",
-        "_delay_queue",
-        "_deviation",
-        "_frame_bytes_max",
-        "_jitter_ns",
-        "_latest_ns",
-        "_ns_per_byte",
-        "_pace_bytes",
-        "_plain",
-        "_queue_packets",
-        "_random",
-        "_to_lose",
-        "_trace",
-        "_traced_delay",
-        "_until_loss",
-        "_waiting",
-        "_waiting_count",
-        "_zero_ns",
-        "blackhole",
-        "bytes",
-        "dropped_blackhole",
-        "dropped_loss",
-        "dropped_queue",
-        "dropped_send",
-        "dropped_size",
-        "frames",
-        "lan_table",
-        "lateness",
-        "out",
-        "parameters",
-    )
-
     def __init__(
         self,
         out: int,
@@ -144,7 +107,7 @@ class LinkDirection:
         self.frames = self.bytes = 0
         self.dropped_loss = self.dropped_queue = self.dropped_blackhole = 0
         self.dropped_send = self.dropped_size = 0
-        self.lateness = new_histogram()
+        self.lateness = [0] * CELLS  # of n ns: in cell n // CELL_NS
         self._random = random
         self._delay_queue = delay_queue
         self._busy_until_ns = self._latest_ns = 0
@@ -432,11 +395,6 @@ class LinkDirection:
         self.frames += count
         self.bytes += wire_bytes
         self._delay_queue.push(release_ns, self, frame)
-
-
-def new_histogram() -> list[int]:
-    """Return empty cells of `CELL_NS`; a lateness of n ns counts in cell min(n // CELL_NS, CELLS - 1)."""
-    return [0] * CELLS
 
 
 def percentile_us(histogram: Sequence[int], fraction: float) -> float | None:

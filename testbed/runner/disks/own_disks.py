@@ -6,7 +6,6 @@ used size: then no process can write. This is immediate and takes no memory. Spa
 used again, as on any full disk.
 """
 
-import ctypes
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from experiments.planned.changes import ProcessAction, ProcessChange
 from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
+from testbed.sandbox.passing_mount import mount_tmpfs
 
 ON_OWN_DISK = "library"
 """The folder on the own file system that is a program's /var/lib, or a node's storage.
@@ -26,7 +26,6 @@ NODE_DISK_BYTES = 1 << 30
 KEPT = "kept"
 """A file of one page, because a tmpfs of size 0 has no limit."""
 ATTEMPTS_MAX = 100  # to fill, if the program writes between reading the used size and the remount
-MS_REMOUNT = 0x20  # mount(2)
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -51,16 +50,14 @@ class OwnDisks:
         self._disks = {
             name: (Path(spec["storage"]).parent, sizes[name]) for name, spec in specs.items() if name in sizes
         }
-        self._filled: dict[str, set[str]] = {
-            name: set() for name in self._disks
-        }  # the faults that filled them
+        self._filled: dict[str, set[str]] = {name: set() for name in self._disks}  # by these faults
 
     def make(self) -> None:
         """Mount all file systems. Raises TestbedError."""
         for name, (path, size_bytes) in self._disks.items():
             path.mkdir(parents=True, exist_ok=True)
             try:
-                _mount(path, size_bytes + PAGE_BYTES, 0)
+                mount_tmpfs(path, size_bytes + PAGE_BYTES)
                 (path / KEPT).write_bytes(bytes(PAGE_BYTES))
             except OSError as error:
                 raise TestbedError(f"cannot make a file system for {name}: {error.strerror}") from None
@@ -73,7 +70,7 @@ class OwnDisks:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             there = os.statvfs(path)
             try:
-                _mount(path, (there.f_blocks - there.f_bfree) * there.f_frsize, MS_REMOUNT)
+                mount_tmpfs(path, (there.f_blocks - there.f_bfree) * there.f_frsize, resize=True)
                 break
             except OSError as error:
                 if attempt == ATTEMPTS_MAX:
@@ -89,7 +86,7 @@ class OwnDisks:
             return
         path, size_bytes = self._disks[name]
         try:
-            _mount(path, size_bytes + PAGE_BYTES, MS_REMOUNT)
+            mount_tmpfs(path, size_bytes + PAGE_BYTES, resize=True)
         except OSError as error:
             raise TestbedError(f"cannot free its file system: {error.strerror}") from None
 
@@ -98,12 +95,3 @@ class OwnDisks:
         if name in self._disks:
             self._filled[name].clear()
             self.free(name, None)
-
-
-def _mount(path: Path, size_bytes: int, flags: int) -> None:
-    """Mount a tmpfs at this path, or change its size. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    options = f"size={size_bytes},mode=755".encode()
-    if libc.mount(b"tmpfs", str(path).encode(), b"tmpfs", ctypes.c_ulong(flags), options) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

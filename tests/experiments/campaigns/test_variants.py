@@ -7,7 +7,7 @@ import pytest
 from experiments.campaigns.sweep import axes, points
 from experiments.campaigns.sweepdir import replay_command, runs
 from experiments.loader import load_experiment, read_experiment
-from testbed.cli.options import read_chosen
+from testbed.cli.options import ExperimentArguments
 from tests.refusals import refusal
 from topologies.errors import InputError
 
@@ -91,9 +91,9 @@ def test_an_experiment_named_like_a_variant_is_explained(name):
 
 
 def test_the_option_chooses_variants_and_makes_one_run_of_one(several):
-    one = read_chosen(str(several), ["repeat=3"], None, ["many"]).experiment
+    one = ExperimentArguments(str(several), ("repeat=3",), ("many",)).read().experiment
     assert (one.axes, one.repeat, one.roles["default"]["client"]) == ({}, 1, 3)
-    two = read_chosen(str(several), ["repeat=3"], None, ["many", "few"]).experiment
+    two = ExperimentArguments(str(several), ("repeat=3",), ("many", "few")).read().experiment
     assert (two.axes, two.repeat) == ({"variant": ["many", "few"]}, 3)
 
 

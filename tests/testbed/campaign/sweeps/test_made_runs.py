@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.campaign.sweeps import made_runs
 from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
-from testbed.campaign.texts.progress import TerseFollower
+from testbed.campaign.texts.progress import PlainFollower
 from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult
@@ -39,7 +38,7 @@ class Breaking(Simulator):
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[MadeRun]]:
+def made(tmp_path, monkeypatch):
     """Two runs of the tiny experiment, where each ends so; unless given, well."""
 
     def make(
@@ -51,9 +50,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
 
         monkeypatch.setattr(made_runs, "open_backend", open_backend)
         path = write_experiment(tmp_path, faults=VIRTUAL)
-        file = read_experiment(str(path), ["duration=1s"], ("sweep", "repeat"))
+        file = read_experiment(str(path), ["duration=1s", "workload.rate=100/s"], ("sweep", "repeat"))
         chosen = RunSelection.from_options(file, backend=None, links="relay", seed=7, repeat=2)
-        return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=TerseFollower("tiny")))
+        return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=PlainFollower("tiny")))
 
     return make
 
@@ -65,48 +64,42 @@ def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
     return break_
 
 
-def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[..., list[MadeRun]]) -> None:
+def test_each_has_the_next_seed_and_says_how_to_make_it_again(made):
     runs = made()
     assert [(run.seed, run.repetition, run.verdict) for run in runs] == [(7, 0, "passed"), (8, 1, "passed")]
     assert [run.failure for run in runs] == [None, None]
     assert runs[1].replay.endswith(
-        "tiny.yaml --set duration=1s --set sweep=null --seed 8 --repeat 1 --on simulator --links relay"
+        "tiny.yaml --set duration=1s --set workload.rate=100/s --set sweep=null --seed 8 --repeat 1"
+        " --on simulator --links relay"
     )
+    assert runs[0].report is None
+    write_report(runs[0], PlainFollower("tiny"))
+    assert runs[0].report == runs[0].directory.report_html
 
 
-def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeRun]]) -> None:
-    run = made()[0]
-    assert run.report is None
-    write_report(run, TerseFollower("tiny"))
-    assert run.report == run.directory.report_html
-
-
-def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[..., list[MadeRun]]) -> None:
+def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made):
     run = made(analyze=False)[0]
     assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
-    write_report(run, TerseFollower("tiny"))
+    write_report(run, PlainFollower("tiny"))
     assert run.report is None
 
 
-def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeRun]]) -> None:
+def test_one_that_breaks_is_made_with_its_problem(made):
     runs = made(raising(TestbedError("the sandbox ended")))
     assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
     assert runs[0].failure is FailureKind.HARNESS
     assert runs[0].why == "the sandbox ended"
 
 
-def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
+def test_one_that_was_never_measured_says_so(made):
     def unmeasured(run: RunDirectory) -> RunResult:
         return RunResult(replace(run.read_run(), times=Times()), by_user=False)
 
     assert made(unmeasured)[0].problem == "it ended before time 0"
 
 
-def test_a_machine_that_is_not_up_to_it_ends_them_all(made: Callable[..., list[MadeRun]]) -> None:
+def test_a_machine_that_is_not_up_to_it_and_the_user_end_them_all(made):
     with pytest.raises(MachineError, match="no tcpdump"):
         made(raising(MachineError("no tcpdump")))
-
-
-def test_the_user_ends_them_all(made: Callable[..., list[MadeRun]]) -> None:
     with pytest.raises(KeyboardInterrupt):
         made(lambda run: RunResult(run.read_run(), by_user=True))
