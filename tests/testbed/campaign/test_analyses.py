@@ -18,9 +18,7 @@ from tests.bench.traffic import write_run
 from tests.run_json import SMALL
 
 
-def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(tmp_path, monkeypatch):
     run = RunDirectory(tmp_path / "run")
     run.make()
     done = []
@@ -48,9 +46,7 @@ def made(folder: Path, name: str) -> RunDirectory:
 
 
 @pytest.mark.slow
-def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(tmp_path, capsys):
     whole, other = made(tmp_path, "a"), made(tmp_path, "b")
     ended_early = RunDirectory(tmp_path / "early")
     ended_early.make()
@@ -72,9 +68,7 @@ def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(
         assert str(run.report_html) in out
 
 
-def test_that_one_of_several_runs_is_none_is_said_before_any_is_analysed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_that_one_of_several_runs_is_none_is_said_before_any_is_analysed(tmp_path, capsys):
     run = made(tmp_path, "a")
     assert main.run(["analyze", str(run.path), str(tmp_path / "none")]) == exit_codes.BAD_INPUT
     assert "none" in capsys.readouterr().err

@@ -28,12 +28,12 @@ def plan_of(*overrides: str) -> Plan:
     return plan_named("link-failure", *overrides, links="relay")
 
 
-def chosen(*overrides: str, backend: str | None = None, repeat: int | None = None) -> RunSelection:
+def chosen(*overrides: str, backend: str | None = None) -> RunSelection:
     file = read_experiment("link-failure", list(overrides))
-    return RunSelection.from_options(file, backend=backend, links="auto", seed=None, repeat=repeat)
+    return RunSelection.from_options(file, backend=backend, links="auto", seed=None, repeat=None)
 
 
-def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes() -> None:
+def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes():
     before, after = plan_of(), watched(plan_of())
     assert {capture.file.split("-")[1] for capture in after.captures if capture.in_parts} == {
         "client",
@@ -44,35 +44,26 @@ def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes()
 
 
 @pytest.mark.parametrize("overrides", [["captures=none"], ["captures={snaplen: full, where: [gateways]}"]])
-def test_without_captures_of_hosts_there_is_nothing_to_watch(overrides: list[str]) -> None:
+def test_without_captures_of_hosts_there_is_nothing_to_watch(overrides):
     with pytest.raises(InputError, match=r"--live.*needs captures of hosts"):
         watched(plan_of(*overrides))
 
 
-def test_a_system_whose_messages_are_unknown_cannot_be_watched() -> None:
+def test_a_system_whose_messages_are_unknown_cannot_be_watched():
     plan = plan_of()
     with pytest.raises(InputError, match=r"--live.*does not know the messages of other"):
         watched(replace(plan, system="other", declared=replace(plan.declared, name="other")))
 
 
-def test_one_run_on_this_machine_can_be_watched() -> None:
+def test_one_run_on_this_machine_can_be_watched():
     check_watchable(chosen(), resumed=False)
-    with pytest.raises(InputError, match="not a sweep or a repetition"):
-        check_watchable(chosen(repeat=2), resumed=False)
     with pytest.raises(InputError, match="not a sweep or a repetition"):
         check_watchable(chosen(), resumed=True)
     with pytest.raises(InputError, match="needs the packets during the run"):
         check_watchable(chosen(backend="simulator"), resumed=False)
 
 
-def test_the_command_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["run", "link-failure", "--live", "--repeat", "2"]) == 2
-    assert capsys.readouterr().err == "cutset: --live: shows one run, not a sweep or a repetition\n"
-
-
-def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(tmp_path, monkeypatch):
     run = RunDirectory(tmp_path / "run")
     run.make()
     folder = capture_parts.folder_of(run.capture("x.pcap"))
@@ -102,7 +93,7 @@ class Heard:
     def until(self, live: LiveWatcher, did: str) -> dict[str, Any]:
         """Exchange, as the command does while a run goes on, until this was said."""
         while True:
-            live.exchange({}, self)  # type: ignore[arg-type]
+            live.exchange({}, self)
             if found := [message for message in self.messages if message["did"] == did]:
                 return found[0]
 
@@ -122,18 +113,16 @@ def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         yield live
 
 
-def test_the_live_views_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_views_end_is_one_line(tmp_path, monkeypatch):
     heard = Heard()
     with watching_with("raise SystemExit(1)", tmp_path, monkeypatch) as live:
         assert heard.until(live, "unwatched")["text"] == "the live view ended by itself: see logs/live.log"
-        live.exchange({"did": "phase", "phase": "running"}, heard)  # type: ignore[arg-type]
-        live.read_rest(heard)  # type: ignore[arg-type]
+        live.exchange({"did": "phase", "phase": "running"}, heard)
+        live.read_rest(heard)
     assert [message["did"] for message in heard.messages] == ["unwatched"]
 
 
-def test_a_viewer_that_does_not_read_delays_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_viewer_that_does_not_read_delays_no_others(tmp_path, monkeypatch):
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live_view, "REST_TIMEOUT_S", 0.1)
     deaf = 'import signal, sys; print(\'{"did": "watching", "url": "x"}\', flush=True); signal.pause()'
@@ -141,14 +130,14 @@ def test_a_viewer_that_does_not_read_delays_no_others(
         heard = Heard()
         heard.until(live, "watching")
         for _ in range(100):
-            live.exchange({"did": "problem", "text": "x" * 10_000}, heard)  # type: ignore[arg-type]
-        live.read_rest(heard)  # type: ignore[arg-type]
+            live.exchange({"did": "problem", "text": "x" * 10_000}, heard)
+        live.read_rest(heard)
         process = live._process
     assert process is not None
     assert process.returncode == -9
 
 
-def test_only_what_concerns_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_concerns_it_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     echo = """import sys
 for line in sys.stdin:
@@ -157,5 +146,10 @@ for line in sys.stdin:
     heard = Heard()
     with watching_with(echo, tmp_path, monkeypatch) as live:
         for did in ("drained", "progress", "phase"):
-            live.exchange({"did": did, "phase": "running"}, heard)  # type: ignore[arg-type]
+            live.exchange({"did": did, "phase": "running"}, heard)
         assert heard.until(live, "echo")["of"]["did"] == "phase"
+
+
+def test_the_command_says_so_in_one_line(capsys):
+    assert main.run(["run", "link-failure", "--live", "--repeat", "2"]) == 2
+    assert capsys.readouterr().err == "cutset: --live: shows one run, not a sweep or a repetition\n"

@@ -1,7 +1,6 @@
 """Nights whose runs are on the machines of an inventory."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,7 @@ machines:
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
+def nights(tmp_path):
     return Nights(tmp_path)
 
 

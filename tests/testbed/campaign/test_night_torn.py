@@ -1,9 +1,9 @@
 """A killed night's state: a run that has ended is never repeated, however it ended."""
 
+import shutil
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -37,7 +37,7 @@ one.conclude = crashed
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
+def nights(tmp_path):
     nights = Nights(tmp_path)
     nights.suite("name: good")
     return nights
@@ -69,17 +69,6 @@ def test_a_run_that_crashed_stays_crashed(nights):
     assert nights.kept() == {torn.run: 1}
 
 
-def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
-    nights.killed("analysis.pipeline:analyze")
-    [torn] = nights.record.runs
-    made = read_json(nights.directory.run_of(torn).run_json)
-    assert nights.run("--resume") == 0
-    [run] = nights.record.runs
-    assert (run.run, run.verdict, run.torn) == (torn.run, "passed", ())
-    assert read_json(nights.directory.run_of(run).run_json)["times"] == made["times"]
-    assert nights.kept() == {torn.run: 1}
-
-
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
 def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
@@ -98,21 +87,37 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch,
     assert nights.kept() == {name: 1}
 
 
-def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
+@pytest.fixture(scope="module")
+def before_analysis(tmp_path_factory):
+    """Return a night that was killed before its run was analysed, and a copy of its folder."""
+    nights = Nights(tmp_path_factory.mktemp("nights"))
+    nights.suite("name: good")
     nights.killed("analysis.pipeline:analyze")
-    [torn] = nights.record.runs
-    nights.directory.write(nights.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
-    assert nights.run("--resume") == 3
-    [run] = nights.record.runs
+    return nights, shutil.copytree(nights.folder, tmp_path_factory.mktemp("copies") / "torn")
+
+
+@pytest.fixture
+def unanalysed(before_analysis):
+    nights, copy = before_analysis
+    shutil.rmtree(nights.folder)
+    shutil.copytree(copy, nights.folder)
+    return nights
+
+
+def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(unanalysed):
+    [torn] = unanalysed.record.runs
+    unanalysed.directory.write(unanalysed.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
+    assert unanalysed.run("--resume") == 3
+    [run] = unanalysed.record.runs
     assert (run.state, run.failure) == (RunState.FAILED, FailureKind.HARNESS)
     assert "ended the night each time" in run.problem
     assert run.torn == (f"{torn.run}.torn",)
 
 
-def test_a_run_that_another_command_still_has_is_waited_for(nights):
-    nights.killed("analysis.pipeline:analyze")
-    [torn] = nights.record.runs
-    path = nights.directory.run_of(torn).path
+def test_a_run_that_ended_is_analysed_and_not_made_again_once_no_other_command_has_it(unanalysed):
+    [torn] = unanalysed.record.runs
+    path = unanalysed.directory.run_of(torn).path
+    made = read_json(path / "run.json")
     held = threading.Event()
 
     def hold():
@@ -123,7 +128,9 @@ def test_a_run_that_another_command_still_has_is_waited_for(nights):
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    assert nights.run("--resume") == 0
+    assert unanalysed.run("--resume") == 0
     holder.join()
-    [run] = nights.record.runs
-    assert (run.run, run.verdict) == (torn.run, "passed")
+    [run] = unanalysed.record.runs
+    assert (run.run, run.verdict, run.torn) == (torn.run, "passed", ())
+    assert read_json(path / "run.json")["times"] == made["times"]
+    assert unanalysed.kept() == {torn.run: 1}

@@ -1,7 +1,6 @@
 """Names of a series of runs by tests: one name for the same settings, never one for different ones."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,11 @@ def series(
     return entry_of(RunSelection.from_options(file, backend=on, links=links, seed=None, repeat=1), settings)
 
 
-def test_an_experiment_as_it_is_gives_its_name() -> None:
+def test_an_experiment_as_it_is_gives_its_name():
     assert series({}) == series({}, on="local") == "link-failure"
 
 
-def test_changed_settings_are_in_the_name_with_a_digest_at_the_end() -> None:
+def test_changed_settings_are_in_the_name_with_a_digest_at_the_end():
     settings = {"topology": "four-regions", "duration": "50s"}
     name = series(settings, on="simulator", links="relay")
     assert re.fullmatch("link-failure-duration-50s-links-relay-on-simulator-[0-9a-f]{8}", name)
@@ -44,16 +43,16 @@ VIRTUAL = {"duration": "8s", "faults": [CUT], "captures": "none"}
         ({"expect": ["events.lost == 1"]}, {"expect": ["events.lost >= 1"]}),
     ],
 )
-def test_other_settings_are_another_series(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_other_settings_are_another_series(one, other):
     assert series(one) != series(other)
 
 
-def test_another_place_and_other_links_are_another_series() -> None:
+def test_another_place_and_other_links_are_another_series():
     found = {series({}), series({}, on="simulator"), series({}, links="relay"), series({}, links="netem")}
     assert len(found) == 4
 
 
-def test_a_series_goes_on_when_its_folder_moves(tmp_path: Path) -> None:
+def test_a_series_goes_on_when_its_folder_moves(tmp_path):
     names = set()
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
@@ -63,7 +62,7 @@ def test_a_series_goes_on_when_its_folder_moves(tmp_path: Path) -> None:
     assert len(names) == 1
 
 
-def test_files_of_one_name_in_two_folders_are_two_series(tmp_path: Path) -> None:
+def test_files_of_one_name_in_two_folders_are_two_series(tmp_path):
     path = write_experiment(tmp_path)
     text = (path.parent / "two-regions.yaml").read_text()
     names = set()

@@ -35,30 +35,6 @@ def test_a_run_that_passed_has_its_numbers_and_no_problem():
     assert run.headline == RunHeadline(100.0, 5.0, 0)
 
 
-def test_failed_expectations_are_reported_with_the_found_values():
-    expectations = [
-        {"text": "events.lost == 0", "value": 3, "held": False},
-        {"text": "latency.p99_ms <= 2", "value": 5.123456789, "held": False},
-        {"text": "recovery.cut.switch_s <= 2", "value": None, "held": False},
-        {"text": "events.duplicated == 0", "value": 0, "held": True},
-    ]
-    assert line("failed", expectations=expectations) == (
-        "events.lost == 0 did not hold (3); latency.p99_ms <= 2 did not hold (5.12346); "
-        "recovery.cut.switch_s <= 2 did not hold (not measured)"
-    )
-
-
-def test_the_first_of_many_reasons_are_reported():
-    fidelity = {"valid": False, "reasons": ["busy", "late", "slow", "sad"]}
-    assert line("invalid", fidelity=fidelity) == "busy; late; slow; and 1 more"
-
-
-def test_a_run_that_crashed_says_of_what():
-    assert line("crashed", ("r0/proxy-0 was killed",)) == "r0/proxy-0 was killed"
-    assert line("failed", ("r0/proxy-0 was killed",)) == "r0/proxy-0 was killed"
-    assert line("crashed") == "completed"
-
-
 def test_a_run_without_a_summary_has_one_line():
     run = broken(RUN, "the disk\n  is full", 3.0)
     assert (run.state, run.problem, run.verdict) == (RunState.FAILED, "the disk is full", None)

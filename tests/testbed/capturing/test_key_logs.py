@@ -2,7 +2,6 @@
 
 import stat
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,7 @@ def plan(seen: Seen = "tls") -> Plan:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     found = RunDirectory(tmp_path / "run")
     found.make()
     for host, lives in (("r0-broker-0", (line(1) + line(2),)), ("r0-broker-1", (line(2), line(3)))):
@@ -38,19 +37,19 @@ def run(tmp_path: Path) -> RunDirectory:
     return found
 
 
-def test_keys_of_all_programs_and_process_generations_are_collected(run: RunDirectory) -> None:
+def test_keys_of_all_programs_and_process_generations_are_collected(run):
     assert collect_key_logs(plan(), run) == []
     assert sorted(run.key_log.read_bytes().splitlines(keepends=True)) == [line(1), line(2), line(3)]
     assert stat.S_IMODE(run.key_log.stat().st_mode) == 0o600
     assert not list(run.path.glob("programs/*/*"))
 
 
-def test_only_if_they_are_to_log_any(run: RunDirectory) -> None:
+def test_only_if_they_are_to_log_any(run):
     assert collect_key_logs(plan("clear"), run) == []
     assert not run.key_log.exists()
 
 
-def test_nothing_is_made_of_nothing(run: RunDirectory) -> None:
+def test_nothing_is_made_of_nothing(run):
     for host in ("r0-broker-0", "r0-broker-1"):
         for path in run.program_key_logs(host):
             path.write_bytes(b"")
@@ -58,9 +57,7 @@ def test_nothing_is_made_of_nothing(run: RunDirectory) -> None:
     assert not run.key_log.exists()
 
 
-def test_too_many_are_cut_off_and_that_is_reported(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_are_cut_off_and_that_is_reported(run, monkeypatch):
     monkeypatch.setattr(key_logs, "KEY_LOG_BYTES_MAX", 2 * len(line(1)))
     [problem] = collect_key_logs(plan(), run)
     assert problem.startswith("not all keys of TLS connections were kept")

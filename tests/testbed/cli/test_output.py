@@ -3,11 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
-
-from tests.analysis.pages.report.synthetic_run import write_run
 
 START = "from testbed.cli.main import main; main()"
 
@@ -29,23 +24,12 @@ def without_a_reader(*arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["list"], ["plan", "link-failure"], ["plan", "link-failure", "--json"], ["schema", "experiment"]],
-    ids=" ".join,
-)
-def test_a_reader_that_left_is_no_failure(arguments: list[str]) -> None:
-    assert without_a_reader(*arguments) == (0, "")
+def test_a_reader_that_left_is_no_failure():
+    assert without_a_reader("list") == (0, "")
 
 
-def test_a_picture_is_drawn_whether_or_not_the_plan_is_read(tmp_path: Path) -> None:
+def test_a_picture_is_drawn_whether_or_not_the_plan_is_read(tmp_path):
     picture = tmp_path / "plan.svg"
     code, said = without_a_reader("plan", "link-failure", "--svg", str(picture))
     assert (code, said) == (0, f"picture {picture}\n")
     assert picture.is_file()
-
-
-@pytest.mark.slow
-def test_a_comparison_may_be_left_unread(tmp_path: Path) -> None:
-    runs = [str(write_run(tmp_path / name).path) for name in ("a", "b")]
-    assert without_a_reader("compare", "--text", *runs) == (0, "")

@@ -1,7 +1,6 @@
 """Whatever stands in a run, a command shows a terminal only what can be shown."""
 
 import io
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from analysis.schemas import TRANSFERS
-from experiments.files.sanitize import printable, printable_lines, sanitize
+from experiments.files.sanitize import printable, printable_lines
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.printable_streams import PrintableStream, unfiltered
 from testbed.campaign.texts.progress import LiveFollower
@@ -39,15 +38,7 @@ def is_shown(text: str) -> bool:
     return all(letter.isprintable() or letter in "\n\u00a0\u202f" for letter in text)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_unprintable_characters_become_question_marks(text: str) -> None:
-    for clean in (sanitize, printable, printable_lines):
-        assert "?" in clean(f"a{text}b")
-        assert is_shown(clean(f"a{text}b"))
-    assert len(printable(text)) == len(text)
-
-
-def test_printable_characters_stay_unchanged() -> None:
+def test_printable_characters_stay_unchanged():
     assert printable(PLAIN) == PLAIN
     coloured = click.style("failed", fg="red", bold=True) + click.style(" dim", fg="bright_black", dim=True)
     assert printable_lines(f"{PLAIN}\n\t{coloured}\n") == f"{PLAIN}\n\t{coloured}\n"
@@ -55,9 +46,7 @@ def test_printable_characters_stay_unchanged() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_command_writes_what_cannot_be_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_no_command_writes_what_cannot_be_shown(monkeypatch, capsys, text):
     @click.command()
     def command() -> None:
         click.echo(f"out {text}")
@@ -77,23 +66,17 @@ def test_no_command_writes_what_cannot_be_shown(
     assert "\ncutset: error " in said.err
 
 
-def test_an_argument_that_cannot_be_shown_is_not_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["report", "no\x1b[2Jrun"]) == 2
-    assert main.run(["fly\x1b[2J"]) == 2
-    assert is_shown(capsys.readouterr().err)
-
-
-def test_bytes_are_written_as_they_are() -> None:
+def test_bytes_are_written_as_they_are():
     below = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     stream = PrintableStream(below)
     stream.buffer.write(b"\x1b\x9b\x00")
-    assert below.buffer.getvalue() == b"\x1b\x9b\x00"  # type: ignore[attr-defined]
-    assert unfiltered(stream) is below  # type: ignore[arg-type]
+    assert below.buffer.getvalue() == b"\x1b\x9b\x00"
+    assert unfiltered(stream) is below
     assert unfiltered(below) is below
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_line_that_changes_shows_only_what_can_be_shown(text: str) -> None:
+def test_a_line_that_changes_shows_only_what_can_be_shown(text):
     follow = LiveFollower()
     shown = io.StringIO()
     follow._progress.live.console = Console(file=shown, force_terminal=False, width=200)
@@ -105,15 +88,13 @@ def test_a_line_that_changes_shows_only_what_can_be_shown(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def made(tmp_path_factory):
     return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
 @pytest.mark.parametrize("command", [["packets"], ["packets", "--json"], ["packets", "--retransmissions"],
                                      ["follow", "2", "1"], ["follow", "2", "1", "--packets"]])  # fmt: skip
-def test_names_in_a_runs_tables_are_shown_in_one_line(
-    made: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
+def test_names_in_a_runs_tables_are_shown_in_one_line(made, tmp_path, capsys, command):
     text = "".join(HOSTILE[:-1])
     run = RunDirectory(Path(shutil.copytree(made.path, tmp_path / "a-run")))
     [first, *more] = [
@@ -135,9 +116,3 @@ def test_names_in_a_runs_tables_are_shown_in_one_line(
     assert not [line for line in said.out.splitlines() if line.startswith("forged")]
     if "--json" not in command:
         assert "?forged" in said.out or code != 0
-
-
-def test_a_file_name_that_is_not_utf_8_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9\x1b[2J")
-    assert main.run(["report", name]) == 2
-    assert is_shown(capsys.readouterr().err)

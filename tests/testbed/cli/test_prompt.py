@@ -18,7 +18,7 @@ def refusal(line: str) -> str:
 @pytest.mark.parametrize(
     "option", ["--around", "--from", "--to", "--span", "--json", "--raw", "--pcap", "--retransmissions"]
 )
-def test_options_that_only_the_command_has_are_for_after_leaving(option: str):
+def test_options_that_only_the_command_has_are_for_after_leaving(option):
     said = f"{option} is for `cutset packets`, after leaving"
     assert refusal(option) == refusal(f"--lost {option} cut") == refusal(f"{option}=cut") == said
 

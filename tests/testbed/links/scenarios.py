@@ -9,7 +9,6 @@ from typing import Any
 
 from experiments.planned.changes import LinkDirectionName
 from testbed.links.emulator import Applied
-from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.jitter import named_quantiles
@@ -111,19 +110,6 @@ def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
         }
 
 
-def mixed_sizes(kind: str) -> dict[str, Any]:
-    """Single datagrams and offloaded frames of many, in turns and as fast as they go."""
-    with Lab(kind, {"link": LinkParameters(delay_us=2000)}) as lab:
-        stamper = Stamper(lab.udp("link"))
-        for turn in range(300):
-            for _ in range(turn % 3):
-                stamper.send()
-            stamper.send_offloaded(20 + turn % 20)
-            if turn % 4 == 3:
-                stamper.collect_all()
-        return _observed(stamper)
-
-
 def tcp(kind: str, parameters: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
     """Run a bulk transfer."""
     backward = LinkParameters(delay_us=parameters.get("delay_us", 0))
@@ -196,37 +182,6 @@ def black_hole(kind: str, mtu_bytes: int, sizes: list[int], own: bool) -> dict[s
             stamper.collect_until_quiet(QUIET_S)
             passed[size] = len(stamper.arrivals)
         return {"passed": passed}
-
-
-def down_and_up(kind: str) -> dict[str, Any]:
-    """Datagrams before, during and after the receiving host's end was down."""
-    with Lab(kind, {"link": LinkParameters(delay_us=5000)}) as lab:
-        stamper = Stamper(lab.udp("link"))
-
-        def got_through(*, up: bool) -> int:
-            before = len(stamper.arrivals)
-            send_steadily([stamper], 50, 0.002)
-            if up:
-                stamper.collect_until_last()
-            else:
-                stamper.collect_until_quiet(QUIET_S)
-            return len(stamper.arrivals) - before
-
-        def carries() -> bool:
-            before = len(stamper.arrivals)
-            stamper.send()
-            stamper.collect_until_quiet(QUIET_S)
-            return len(stamper.arrivals) > before
-
-        before = got_through(up=True)
-        lab.down("b", "link")
-        while_down = got_through(up=False)
-        lab.up("b", "link")
-        wait_until(carries, "the link to carry again: the kernel tells both ends in its own time")
-        after = got_through(up=True)
-        return {
-            "before": before, "while_down": while_down, "after": after, "failure": lab.emulator.failure()
-        }  # fmt: skip
 
 
 def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:

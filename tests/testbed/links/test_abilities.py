@@ -7,7 +7,6 @@ import pytest
 from experiments.loader import load_experiment
 from testbed.backends.backend import LocalBackend
 from testbed.backends.simulator import Simulator
-from testbed.cli import main
 from testbed.planning import make_plan
 from tests.testbed.links.relay.test_link_direction import ALONE, make_link_direction
 from topologies.errors import InputError
@@ -27,6 +26,7 @@ duration: 5s
 faults: [{faults}]
 """
 CORRELATED = "delay: 20ms, jitter: 5ms, jitter_correlation: 75%"
+SHRUNK = "{{name: hole, at: 1s, set: [a, b], mtu: 1300B{}}}"
 LATER = "{name: drift, at: 1s, set: [a, b], jitter: 5ms, jitter_correlation: 75%}"
 
 
@@ -41,14 +41,6 @@ def plan_of(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("given", [{"link": CORRELATED}, {"faults": LATER}])
-def test_correlated_jitter_is_refused_on_netem_and_gets_relay_links_otherwise(plan_of, given):
-    assert LocalBackend().adapted(plan_of(**given)).links_kind == "relay"
-    assert LocalBackend().adapted(plan_of(**given, links_kind="relay")).links_kind == "relay"
-    with pytest.raises(InputError, match="correlated jitter, which links of kind netem do not implement: "):
-        LocalBackend().adapted(plan_of(**given, links_kind="netem"))
-
-
 def test_netem_is_kept_if_it_implements_the_parameters(plan_of):
     plan = plan_of("delay: 20ms, jitter: 5ms, loss: 1%, loss_burst: 8packets, rate: 10mbit, queue: 90packets")
     assert LocalBackend().adapted(plan) == plan
@@ -60,6 +52,8 @@ def test_netem_is_kept_if_it_implements_the_parameters(plan_of):
         ({"link": "delay: 20ms, rate: 10mbit, queue: 90packets"}, "link a-b has a queue limit"),
         ({"lan": "{delay: 1ms, jitter: 100us}"}, "link lan-a-proxy-0 has jitter"),
         ({"lan": "{delay: 1ms, loss: 1%}"}, "link lan-a-proxy-0 has loss"),
+        ({"link": "delay: 20ms, mtu: 1300B, icmp: dropped"}, ""),
+        ({"faults": SHRUNK.format("")}, ""),
         (
             {"faults": "{name: narrow, at: 1s, set: [a, b], queue: 90packets}"},
             "fault narrow gives a-b a queue",
@@ -73,22 +67,6 @@ def test_features_missing_in_virtual_time_are_refused(plan_of, given, said):
         Simulator().adapted(plan_of(**given))
 
 
-def test_virtual_time_takes_what_its_links_implement(plan_of):
-    plan = plan_of(f"{CORRELATED}, loss: 1%, loss_burst: 8packets, rate: 10mbit")
-    assert Simulator().adapted(plan) == plan
-
-
-def test_the_command_refuses_it_in_one_line(plan_of, tmp_path, monkeypatch, capsys):
-    plan_of(CORRELATED)
-    assert (
-        main.run(["run", str(tmp_path / "able.yaml"), "--links", "netem", "--out", str(tmp_path / "runs")])
-        == 2
-    )
-    said = capsys.readouterr().err.strip()
-    assert said.endswith("which links of kind netem do not implement: use --links relay")
-    assert "\n" not in said
-
-
 def test_the_relay_s_deviations_are_correlated_as_asked():
     parameters = LinkParameters(delay_us=20_000, jitter_us=5_000, jitter_correlation=0.75)
     link, queue = make_link_direction(parameters)
@@ -100,18 +78,18 @@ def test_the_relay_s_deviations_are_correlated_as_asked():
     assert 15_000 <= min(late_us) <= max(late_us) <= 25_000
 
 
-SHRUNK = "{{name: hole, at: 1s, set: [a, b], mtu: 1300B{}}}"
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"link": CORRELATED}, "correlated jitter"),
+        ({"faults": LATER}, "correlated jitter"),
         ({"link": "delay: 20ms, loss: 1%, duplicate: 1%"}, "loss together with duplicates"),
         ({"faults": SHRUNK.format(", direction: forward")}, "another MTU"),
     ],
 )
 def test_what_netem_lacks_gets_relay_links(plan_of, given, said):
-    assert LocalBackend().adapted(plan_of(**given)).links_kind == "relay"
+    for links_kind in ("auto", "relay"):
+        assert LocalBackend().adapted(plan_of(**given, links_kind=links_kind)).links_kind == "relay"
     with pytest.raises(InputError, match=f"{said}, which links of kind netem do not implement: "):
         LocalBackend().adapted(plan_of(**given, links_kind="netem"))
 
@@ -126,14 +104,6 @@ def test_what_netem_lacks_gets_relay_links(plan_of, given, said):
 )
 def test_netem_is_kept_for_duplicates_corruption_distributions_and_black_holes(plan_of, given):
     assert LocalBackend().adapted(plan_of(**given)).links_kind == "auto"
-
-
-@pytest.mark.parametrize(
-    "given", [{"link": "delay: 20ms, mtu: 1300B, icmp: dropped"}, {"faults": SHRUNK.format("")}]
-)
-def test_links_in_virtual_time_have_no_black_hole(plan_of, given):
-    with pytest.raises(InputError, match="links in virtual time do not implement: use --on local"):
-        Simulator().adapted(plan_of(**given))
 
 
 def test_a_black_hole_needs_an_mtu_and_a_set_no_table(plan_of):

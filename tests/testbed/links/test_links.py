@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from math import log, sqrt
-from statistics import correlation, median
+from statistics import median
 from typing import Any
 
 import pytest
@@ -52,7 +52,7 @@ def assert_binomial(count: int, of: int, probability: float) -> None:
     )
 
 
-def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: str) -> None:
+def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind):
     delays_ms = [0, 5, 15, 40, 100]
     observed = sandboxed(scenarios.idle_delays, kind, delays_ms)
     # If even a plain timer is late (user-mode Linux), a link's may be late, too.
@@ -66,9 +66,7 @@ def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: s
 
 
 @pytest.mark.parametrize("towards", list(LinkDirectionName))
-def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(
-    kind: str, towards: LinkDirectionName
-) -> None:
+def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(kind, towards):
     observed = sandboxed(scenarios.one_way, kind, towards, 20)
     other = next(direction for direction in LinkDirectionName if direction is not towards)
     shaped_us, plain_us = observed["delays_us"][towards], observed["delays_us"][other]
@@ -79,7 +77,7 @@ def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(
     assert observed["counted"] == [towards]
 
 
-def test_jitter_spreads_the_delay_and_keeps_the_order(kind: str) -> None:
+def test_jitter_spreads_the_delay_and_keeps_the_order(kind):
     observed = sandboxed(scenarios.jitter, kind, 20, 5, False)
     measured = delays_us(observed)
     assert len(measured) == len(observed["sent_ns"])
@@ -88,25 +86,8 @@ def test_jitter_spreads_the_delay_and_keeps_the_order(kind: str) -> None:
     assert is_in_order(observed)
 
 
-def test_jitter_may_reorder_if_asked_to(kind: str) -> None:
-    observed = sandboxed(scenarios.jitter, kind, 20, 5, True)
-    measured = delays_us(observed)
-    assert min(measured) >= 15_000
-    assert 18_000 < median(measured) < 22_000 + observed["timer_late_us"]
-    assert not is_in_order(observed)
-
-
-def test_so_much_of_a_packet_s_deviation_is_in_the_next_one_s() -> None:
-    """On the relay only: netem is refused."""
-    observed = sandboxed(scenarios.jitter, "relay", 200, 100, True, "uniform", 0.75)
-    measured = [arrival.delay_us for arrival in sorted(arrivals(observed))]
-    assert len(measured) == 500
-    spread = SIGMAS * (1 - 0.75**2) / sqrt(len(measured))
-    assert correlation(measured[:-1], measured[1:]) == pytest.approx(0.75, abs=spread)
-
-
 @pytest.mark.parametrize("distribution", ["normal", "pareto"])
-def test_jitter_follows_its_distribution(kind: str, distribution: str) -> None:
+def test_jitter_follows_its_distribution(kind, distribution):
     observed = sandboxed(scenarios.jitter, kind, 50, 40, True, distribution)
     measured_us, late_us = sorted(delays_us(observed)), 1000 + observed["timer_late_us"]
     count = len(measured_us)
@@ -131,7 +112,7 @@ def test_jitter_follows_its_distribution(kind: str, distribution: str) -> None:
 
 
 @pytest.mark.parametrize(("loss", "per_frame"), [(0.1, 1), (0.01, 40)], ids=["offloads off", "offloads on"])
-def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: float, per_frame: int) -> None:
+def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind, loss, per_frame):
     observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 8_000 // per_frame)
     sent = len(observed["sent_ns"])
     lost = sent - len(observed["arrivals"])
@@ -143,7 +124,7 @@ def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: fl
     assert is_in_order(observed)
 
 
-def test_datagrams_come_twice_and_the_receiver_discards_damaged_ones(kind: str) -> None:
+def test_datagrams_come_twice_and_the_receiver_discards_damaged_ones(kind):
     duplicate, corrupt, per_frame = 0.1, 0.1, 40
     observed = sandboxed(scenarios.altered, kind, duplicate, corrupt, per_frame, 8_000 // per_frame)
     sent_ns, through = observed["sent_ns"], arrivals(observed)
@@ -157,7 +138,7 @@ def test_datagrams_come_twice_and_the_receiver_discards_damaged_ones(kind: str) 
     assert_binomial(sent - len(came), sent, (1 - passed) * (1 - duplicate * passed))
 
 
-def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind: str) -> None:
+def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind):
     loss, burst, per_frame = 0.1, 8, 1
     observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 12_000 // per_frame, burst)
     sent = len(observed["sent_ns"])
@@ -172,15 +153,8 @@ def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind: str) -> None:
     assert is_in_order(observed)
 
 
-def test_frames_of_all_sizes_keep_their_order(kind: str) -> None:
-    observed = sandboxed(scenarios.mixed_sizes, kind)
-    assert len(observed["arrivals"]) == len(observed["sent_ns"])
-    assert is_in_order(observed)
-    assert min(delays_us(observed)) >= 2000
-
-
 @pytest.mark.parametrize("offloads", [False, True], ids=["offloads off", "offloads on"])
-def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: str, offloads: bool) -> None:
+def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind, offloads):
     observed = sandboxed(scenarios.tcp, kind, {"delay_us": 2000, "loss": 0.01}, 2.0, offloads)
     assert observed["intact"]
     sent = observed["segments_sent"]
@@ -189,7 +163,7 @@ def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: st
 
 
 @pytest.mark.parametrize("megabits_per_s", [10, 100])
-def test_tcp_gets_the_rate_less_its_headers(kind: str, megabits_per_s: int) -> None:
+def test_tcp_gets_the_rate_less_its_headers(kind, megabits_per_s):
     rate_bits_per_s = min(megabits_per_s * 1_000_000, carried_bits_per_s(kind))
     parameters = {"delay_us": 5000, "rate_bits_per_s": rate_bits_per_s}
     asked = rate_bits_per_s * 1448 / 1514
@@ -207,7 +181,7 @@ def carried_bits_per_s(kind: str) -> int:
     return round(plain["goodput_bits_per_s"] / 4)
 
 
-def test_a_cut_swallows_what_is_in_flight_and_takes_hold_and_heals_at_its_applied_times(kind: str) -> None:
+def test_a_cut_swallows_what_is_in_flight_and_takes_hold_and_heals_at_its_applied_times(kind):
     delay_ms = 40
     observed = sandboxed(scenarios.cut, kind, delay_ms)
     (cut_ns, healed_ns), sent_ns = observed["applied_ns"], observed["sent_ns"]
@@ -233,22 +207,17 @@ def test_a_cut_swallows_what_is_in_flight_and_takes_hold_and_heals_at_its_applie
         assert applied_ns > requested_ns
 
 
-def test_a_cut_may_be_one_way(kind: str) -> None:
+def test_a_cut_may_be_one_way(kind):
     assert sandboxed(scenarios.one_way_cut, kind) == {"forward": 0, "backward": 20}
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["a changed MTU", "icmp dropped"])
-def test_packets_larger_than_the_mtu_of_a_black_hole_vanish(kind: str, own: bool) -> None:
+def test_packets_larger_than_the_mtu_of_a_black_hole_vanish(kind, own):
     observed = sandboxed(scenarios.black_hole, kind, 1300, [1000, 1272, 1273, 1400], own)
     assert list(observed["passed"].values()) == [20, 20, 0, 0]
 
 
-def test_an_interface_that_goes_down_and_up_again_is_survived(kind: str) -> None:
-    observed = sandboxed(scenarios.down_and_up, kind)
-    assert observed == {"before": 50, "while_down": 0, "after": 50, "failure": None}
-
-
-def test_a_full_queue_drops_what_comes_last(kind: str) -> None:
+def test_a_full_queue_drops_what_comes_last(kind):
     observed = sandboxed(scenarios.overflow, kind, 20, 60)
     got = [arrival.number for arrival in arrivals(observed)]
     burst_ns = observed["sent_ns"][-1] - observed["sent_ns"][0]
@@ -258,7 +227,7 @@ def test_a_full_queue_drops_what_comes_last(kind: str) -> None:
     assert observed["counters"]["dropped_queue"] == 60 - len(got)
 
 
-def test_the_delay_can_be_changed_while_packets_cross(kind: str) -> None:
+def test_the_delay_can_be_changed_while_packets_cross(kind):
     delays_ms = [5, 60, 15]
     observed = sandboxed(scenarios.changing_delay, kind, delays_ms)
     through = arrivals(observed)
@@ -272,7 +241,7 @@ def test_the_delay_can_be_changed_while_packets_cross(kind: str) -> None:
         assert median(measured) < asked_ms * 1000 + 5000 + observed["timer_late_us"]
 
 
-def test_a_link_follows_its_trace_and_what_comes_in_a_pause_waits_until_it_is_over(kind: str) -> None:
+def test_a_link_follows_its_trace_and_what_comes_in_a_pause_waits_until_it_is_over(kind):
     observed = sandboxed(scenarios.traced, kind, RATES, DELAYS_US)
     through, zero_ns = arrivals(observed), observed["zero_ns"]
     assert observed["failure"] is None

@@ -20,21 +20,21 @@ def told(since_us: int, parameters: LinkParameters = PARAMETERS) -> tuple[int, i
     return now.delay_us, now.rate_bits_per_s, hold_us
 
 
-def test_each_step_has_its_rate_and_delay_and_before_time_0_the_links_own_hold() -> None:
+def test_each_step_has_its_rate_and_delay_and_before_time_0_the_links_own_hold():
     assert told(-1) == (5_000, 3_000_000, 0)
     assert told(100_000) == (40_000, 4_000_000, 0)
     assert told(250_000) == (20_000, 1_000_000, 0)
     assert told(520_000) == (40_000, 4_000_000, 0)  # 420 ms is a turn of the rate, 200 ms one of the delay
 
 
-def test_in_a_pause_packets_are_held_for_what_is_left_of_it_also_into_the_next_turn() -> None:
+def test_in_a_pause_packets_are_held_for_what_is_left_of_it_also_into_the_next_turn():
     assert told(0) == (20_000, 4_000_000, 100_000)
     assert told(300_000) == (40_000, 4_000_000, 120_000 + 100_000)
     now, hold_us = in_step(PARAMETERS, TRACE, 410_000)
     assert limit_options(now, hold_us=hold_us).startswith("limit 51 delay 110000us 0us rate 4000000bit")
 
 
-def test_a_faults_values_replace_the_trace() -> None:
+def test_a_faults_values_replace_the_trace():
     slow = PARAMETERS.with_values({"rate_bits_per_s": 500_000})
     assert told(0, slow) == (20_000, 500_000, 0)
     far = PARAMETERS.with_values({"delay_us": 90_000})
@@ -42,7 +42,7 @@ def test_a_faults_values_replace_the_trace() -> None:
     assert "delay 90000us" in delay_options(in_step(far, TRACE, 100_000)[0])
 
 
-def test_the_next_step_is_that_of_the_rate_or_of_the_delay() -> None:
+def test_the_next_step_is_that_of_the_rate_or_of_the_delay():
     at_us, ends = -7, []
     while at_us < 640_000:
         at_us = next_step_us(TRACE, at_us)

@@ -13,19 +13,11 @@ def _kind(asked: str) -> str:
     return select_emulator(asked, 1).kind
 
 
-def test_the_relay_is_taken_when_it_is_asked_for() -> None:
-    assert _kind("relay") == "relay"
-
-
-def test_auto_takes_netem_where_the_kernel_has_it_and_otherwise_the_relay() -> None:
-    assert _kind("auto") == ("netem" if kernel_has_netem() else "relay")
-
-
-def test_the_answer_is_the_same_inside_a_sandbox() -> None:
+def test_the_answer_is_the_same_inside_a_sandbox():
     assert sandboxed(_kind, "auto") == _kind("auto")
 
 
 @pytest.mark.skipif(kernel_has_netem(), reason="this kernel has netem")
-def test_netem_asked_for_in_vain_says_what_to_do() -> None:
+def test_netem_asked_for_in_vain_says_what_to_do():
     with pytest.raises(MachineError, match=r"sch_netem.*modprobe sch_netem.*--links relay"):
         select_emulator("netem", 1)

@@ -23,5 +23,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def started_long_cut(pytestconfig: pytest.Config) -> subprocess.Popen[str]:
+def started_long_cut(pytestconfig):
     return pytestconfig.stash[STARTED]

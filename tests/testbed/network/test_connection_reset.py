@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from testbed.links.selection import select_emulator
-from testbed.network.connection_reset import connection_filter
 from testbed.network.network import Network
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import one_lan
@@ -75,15 +74,8 @@ def _reset(peers: list[str], port: int | None) -> dict[str, Any]:
         ([THREE], 7_009, set()),
     ],
 )
-def test_the_connections_that_are_meant_are_reset_and_no_others(peers, port, gone) -> None:
+def test_the_connections_that_are_meant_are_reset_and_no_others(peers, port, gone):
     told = sandboxed(_reset, peers, port)
     assert set(map(tuple, told["gone"])) == gone
     assert set(told["errors"]) <= {"ConnectionAbortedError", "ConnectionResetError", "nothing"}
     assert told["again"], "a new one comes up as ever"
-
-
-def test_the_filter_is_that_of_ss() -> None:
-    assert connection_filter([], None) == []
-    assert connection_filter(["10.0.0.2", "10.0.0.3"], 7_000) == [
-        "( dst 10.0.0.2 or dst 10.0.0.3 ) and ( sport = :7000 or dport = :7000 )"
-    ]

@@ -78,16 +78,16 @@ def _told_of_a_lost_interface() -> str:
         return str(caught.value)
 
 
-def test_no_program_is_started_to_keep_hosts_apart() -> None:
+def test_no_program_is_started_to_keep_hosts_apart():
     assert set(sandboxed(_kept_apart_without_programs)) == EVERYONE - {"0>1", "0>2"}
 
 
-def test_refusals_of_the_kernel_are_reported() -> None:
+def test_refusals_of_the_kernel_are_reported():
     assert sandboxed(_told_of_a_lost_interface) == "cannot set the neighbour 10.0.0.3: No such device"
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_packets_to_separated_hosts_are_dropped_until_they_are_rejoined(kind: str) -> None:
+def test_packets_to_separated_hosts_are_dropped_until_they_are_rejoined(kind):
     before, one_way, more, after = (set(heard) for heard in sandboxed(_told, kind))
     assert before == EVERYONE
     assert one_way == EVERYONE - {"0>1"}

@@ -92,13 +92,13 @@ SECOND, THIRD = HOSTS[1:]
     ],
     ids=["all", "port", "new", "refused", "reset", "answers", "another port"],
 )
-def test_a_block_drops_exactly_its_packets(rule, silent, new) -> None:
+def test_a_block_drops_exactly_its_packets(rule, silent, new):
     told = sandboxed(_blocked, [rule], [])
     assert {tuple(each) for each in told["standing"]} == set(TO_ONE) - silent
     assert told["new"] == OTHERS | new
 
 
-def test_blocks_add_up_and_each_ends_by_itself() -> None:
+def test_blocks_add_up_and_each_ends_by_itself():
     rules = [_rule(), _rule(port=7_002) | {"rule": "narrow-wall"}]
     told = sandboxed(_blocked, rules, ["wall"])
     assert {tuple(each) for each in told["standing"]} == set(TO_ONE) - {(SECOND, 7_002)}

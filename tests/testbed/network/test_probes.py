@@ -21,6 +21,6 @@ def _measure_between_standstills() -> list[list[float]]:
     return probes.measure([probes.ProbePair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})
 
 
-def test_an_echo_that_came_back_is_not_lost_because_the_machine_stood_still() -> None:
+def test_an_echo_that_came_back_is_not_lost_because_the_machine_stood_still():
     [round_trips_us] = sandboxed(_measure_between_standstills)
     assert len(round_trips_us) == probes.ROUNDS

@@ -1,7 +1,5 @@
 """A cut stays silent for as long as it lasts."""
 
-import subprocess
-
 import pytest
 
 from tests.testbed.sandboxed import finish
@@ -9,9 +7,7 @@ from tests.testbed.sandboxed import finish
 pytestmark = pytest.mark.network
 
 
-def test_a_cut_of_over_a_minute_is_silent_and_heals(
-    started_long_cut: subprocess.Popen[str],
-) -> None:
+def test_a_cut_of_over_a_minute_is_silent_and_heals(started_long_cut):
     heard = finish(started_long_cut)
     assert heard["errors"] == []
     assert heard["icmp_heard"] == 0

@@ -30,7 +30,7 @@ def test_alone(request, turn):
 """
 
 
-def test_a_group_stays_in_one_worker_without_others(pytester: pytest.Pytester) -> None:
+def test_a_group_stays_in_one_worker_without_others(pytester):
     pytester.makepyfile(test_one=TESTS, test_two=TESTS)
     result = pytester.runpytest_subprocess("-n", "2", "--dist", "loadgroup", "-v")
     result.assert_outcomes(passed=20)
@@ -42,16 +42,14 @@ def test_a_group_stays_in_one_worker_without_others(pytester: pytest.Pytester) -
     result.stdout.fnmatch_lines([r"*PASSED test_one.py::test_alone[[]with ] and @ in it]*"])
 
 
-def test_without_the_option_groups_are_no_promise(pytester: pytest.Pytester) -> None:
+def test_without_the_option_groups_are_no_promise(pytester):
     pytester.makepyfile(TESTS)
     pytester.runpytest_subprocess("-n", "1", "--dist", "load").assert_outcomes(passed=10)
     ran = (pytester.path / "ran").read_text().splitlines()
     assert {line.split()[2] for line in ran} == {"True"}
 
 
-def test_a_killed_session_leaves_no_folder(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_session_leaves_no_folder(pytester, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(pytester.mkdir("tmp")))
     pytester.makepyfile("import os\ndef test_kills(): os.kill(os.getppid(), 9)")
     pytester.runpytest_subprocess("-n", "1", "--dist", "loadgroup")

@@ -3,7 +3,6 @@
 import pytest
 
 from experiments.campaigns.campaign import FailureKind
-from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.fixture import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised
 
@@ -42,31 +41,22 @@ NOT_ANALYSED = made(problem="Spark broke")
         (NOT_ANALYSED, FailureKind.HARNESS, "Spark broke"),
     ],
 )
-def test_a_run_that_is_not_sound_fails_the_test(run: MadeRun, failure: FailureKind, said: str) -> None:
+def test_a_run_that_is_not_sound_fails_the_test(run, failure, said):
     with pytest.raises(RunFailedError) as raised:
         refuse_unsound([made(), run], ())
     assert raised.value.failure is failure
     assert str(raised.value) == f"{failure}: {said} (/runs/a)"
 
 
-def test_sound_runs_do_not() -> None:
-    refuse_unsound([made(), made()], ())
-
-
 @pytest.mark.parametrize(("run", "verdict"), [(UNHELD, "failed"), (INVALID, "invalid"), (CRASHED, "crashed")])
-def test_a_verdict_that_is_allowed_does_not_and_allows_no_other(run: MadeRun, verdict: str) -> None:
+def test_a_verdict_that_is_allowed_does_not_and_allows_no_other(run, verdict):
     refuse_unsound([run], [verdict])
     others = {"failed", "invalid", "crashed"} - {verdict}
     with pytest.raises(RunFailedError):
         refuse_unsound([run], others)
 
 
-def test_a_run_without_a_summary_is_never_allowed() -> None:
-    with pytest.raises(RunFailedError):
-        refuse_unsound([BROKE], ("failed", "invalid", "crashed"))
-
-
-def test_a_run_that_was_not_to_be_analysed_must_come_to_its_end() -> None:
+def test_a_run_that_was_not_to_be_analysed_must_come_to_its_end():
     refuse_unsound([unsummarised()], ())
     crashed = unsummarised(outcome="crashed", problems=["the relay ended"])
     with pytest.raises(RunFailedError, match=r"^crash: the relay ended \(/runs/a\)$"):

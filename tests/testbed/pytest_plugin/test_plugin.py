@@ -97,7 +97,7 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(tmp_path_factory):
     folder = tmp_path_factory.mktemp("somebody")
     for name in ("checks", "experiments", "topologies"):  # those of ours must not be hidden by them
         (folder / name).mkdir()
@@ -117,7 +117,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.mark.slow
-def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran: Ran) -> None:
+def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran):
     assert ran.failure("test_holds") is None
     said = ran.failure("test_does_not_hold")
     assert said is not None
@@ -126,7 +126,7 @@ def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran: Ran) -> Non
 
 
 @pytest.mark.slow
-def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ran: Ran) -> None:
+def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ran):
     said = ran.failure("test_expectation")
     assert said is not None
     assert "expectation: events.lost == 1 did not hold (0)" in said
@@ -134,7 +134,7 @@ def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ra
 
 
 @pytest.mark.slow
-def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
+def test_the_failure_is_shown_where_the_test_asked(ran):
     asked = {
         "test_expectation": 'cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]})',
         "test_unknown": 'cutset.run("tinny")',
@@ -146,7 +146,7 @@ def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_equal_requests_share_one_run(ran: Ran) -> None:
+def test_equal_requests_share_one_run(ran):
     assert ran.failure("test_different_requests_for_the_same_run") is None
     seeds = sorted(path.name for path in (ran.folder / "runs").iterdir())
     assert len(seeds) == 6  # two of the first, one of seed 7, one that fails, one for each topology
@@ -154,7 +154,7 @@ def test_equal_requests_share_one_run(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
+def test_a_test_that_fails_names_its_runs_and_their_reports(ran):
     reports = ran.properties("test_does_not_hold", "cutset_report")
     assert [report.parent for report in reports] == ran.properties("test_does_not_hold", "cutset_run")
     assert len(reports) == 2
@@ -165,7 +165,7 @@ def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_of_a_test_that_fails_can_be_made_again(ran: Ran) -> None:
+def test_a_run_of_a_test_that_fails_can_be_made_again(ran):
     [command] = re.findall("^  again   (.*)$", ran.section("test_expectation"), re.MULTILINE)
     assert command == (
         "cutset run experiments/tiny.yaml"
@@ -174,13 +174,13 @@ def test_a_run_of_a_test_that_fails_can_be_made_again(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None:
+def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran):
     assert ran.failure("test_everywhere[two-regions]") is None
     assert ran.failure("test_everywhere[three-regions]") is None
 
 
 @pytest.mark.slow
-def test_runs_are_in_the_history_each_once(ran: Ran) -> None:
+def test_runs_are_in_the_history_each_once(ran):
     from analysis.history import History
 
     rows = History(ran.folder / "history").runs().to_pylist()
@@ -202,7 +202,7 @@ def test_runs_are_in_the_history_each_once(ran: Ran) -> None:
 NOTHING = "def test_nothing(): pass\n"
 
 
-def test_a_history_needs_a_lasting_place_for_its_runs(pytester: pytest.Pytester) -> None:
+def test_a_history_needs_a_lasting_place_for_its_runs(pytester):
     pytester.makepyfile(NOTHING)
     result = pytester.runpytest_inprocess("--cutset-history", "history")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -210,14 +210,14 @@ def test_a_history_needs_a_lasting_place_for_its_runs(pytester: pytest.Pytester)
 
 
 @pytest.mark.parametrize("marker", ["topologies", "topologies(2)"])
-def test_the_marker_takes_names(pytester: pytest.Pytester, marker: str) -> None:
+def test_the_marker_takes_names(pytester, marker):
     pytester.makepyfile(f"import pytest\n@pytest.mark.{marker}\n{NOTHING}")
     result = pytester.runpytest_inprocess()
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*topologies requires names or files"])
 
 
-def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytester) -> None:
+def test_a_test_may_take_a_topology_that_it_does_not_name(pytester):
     pytester.makepyfile(
         "import pytest\n"
         "@pytest.mark.topologies('a', 'b/c.yaml')\n"
@@ -229,7 +229,7 @@ def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
 
 
-def test_invalid_requests_are_refused_before_any_run(pytester: pytest.Pytester) -> None:
+def test_invalid_requests_are_refused_before_any_run(pytester):
     wrong = {
         "repeat=0": "repeat: should be from 1 to 100, not 0",
         "links='neten'": "links: there is no neten: did you mean netem?",
@@ -244,7 +244,7 @@ def test_invalid_requests_are_refused_before_any_run(pytester: pytest.Pytester) 
     result.stdout.no_fnmatch_line("cutset: *runs*")
 
 
-def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
+def test_real_runs_are_refused_beside_others(pytester):
     pytester.makeconftest("def pytest_configure(config): config.workerinput = {}")
     pytester.makepyfile("def test_beside(cutset): cutset.run('link-failure', on='local')")
     result = pytester.runpytest_inprocess()
@@ -253,7 +253,7 @@ def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.slow
-def test_the_plugin_costs_nothing_if_unused(pytester: pytest.Pytester) -> None:
+def test_the_plugin_costs_nothing_if_unused(pytester):
     heavy = ["numpy", "pydantic", "analysis", "testbed.cli", "experiments"]
     pytester.makepyfile(f"import sys\ndef test_light(): assert not sys.modules.keys() & set({heavy})\n")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

@@ -47,11 +47,11 @@ class Played:
         async def until(*_: Any) -> None:
             pass
 
-        await running.run_workload(self, until)  # type: ignore[arg-type]
+        await running.run_workload(self, until)
 
 
 @pytest.fixture(autouse=True)
-def _as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def _as_others_are(monkeypatch):
     """Keep the priority of the tests' own process."""
     monkeypatch.setattr(running, "_raise_priority", lambda _: None)
 
@@ -70,20 +70,20 @@ def told_zero(ago_s: float) -> tuple[Played, int]:
     return played, zero_ns
 
 
-def test_time_0_is_the_signalled_one() -> None:
+def test_time_0_is_the_signalled_one():
     played, zero_ns = told_zero(-3600.0)
     assert (played.times["zero_ns"], played.went) == (zero_ns, [zero_ns])
     assert played.problems == []
 
 
-def test_a_late_time_0_is_recorded() -> None:
+def test_a_late_time_0_is_recorded():
     played, zero_ns = told_zero(3600.0)
     assert played.went == [zero_ns]
     (problem,) = played.problems
     assert problem.startswith("time 0 was received 3600")
 
 
-def test_a_run_without_a_signal_never_begins() -> None:
+def test_a_run_without_a_signal_never_begins():
     played = Played()
 
     async def go() -> None:
@@ -91,7 +91,7 @@ def test_a_run_without_a_signal_never_begins() -> None:
         before_s, waiting = loop.time, asyncio.create_task(played.run())
         while not played.told:
             await asyncio.sleep(0)
-        loop.time = lambda: before_s() + A_DAY_S  # type: ignore[method-assign]
+        loop.time = lambda: before_s() + A_DAY_S
         for _ in range(10):
             await asyncio.sleep(0)
         assert not waiting.done()
@@ -103,7 +103,7 @@ def test_a_run_without_a_signal_never_begins() -> None:
     assert (played.went, played.times) == ([], {})
 
 
-def test_an_early_release_of_a_barrier_counts() -> None:
+def test_an_early_release_of_a_barrier_counts():
     async def go() -> None:
         barriers = Barriers(lambda _: None, alone=False)
         barriers.release({"at": "drained", "drained": True})
@@ -113,5 +113,5 @@ def test_an_early_release_of_a_barrier_counts() -> None:
     asyncio.run(go())
 
 
-def test_a_barrier_with_a_timeout_continues_alone() -> None:
+def test_a_barrier_with_a_timeout_continues_alone():
     assert asyncio.run(Barriers(lambda _: None, alone=False).wait(Barrier.FINISHED, 0)) == {}

@@ -37,7 +37,7 @@ SLOW_IP = (
 @pytest.mark.parametrize(
     ("victim", "moment"), [(victim, moment) for victim, moments in KILLS.items() for moment in moments]
 )
-def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim: str, moment: str) -> None:
+def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path, victim, moment):
     options = ["--links", "relay", "--set", f"duration={DURATIONS[moment]}"]
     with LiveRun(tmp_path, *options, faults=CUT_FOR_GOOD) as run:
         run.until(MOMENTS[moment])
@@ -58,7 +58,7 @@ def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim
             assert all(capture.stat().st_size >= 24 for capture in captures if VICTIMS[victim] == RELAY)
 
 
-def test_term_stops_a_run_tidily_as_ctrl_c_does(tmp_path: Path) -> None:
+def test_term_stops_a_run_tidily_as_ctrl_c_does(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=60s") as run:
         run.until("running for")
         run.pid(*PID_1)
@@ -77,7 +77,7 @@ def test_term_stops_a_run_tidily_as_ctrl_c_does(tmp_path: Path) -> None:
     [("tcpdump", DEAF_TCPDUMP, "zero_ns"), ("ip", SLOW_IP, "network_ns")],
     ids=["while captures start", "while the event loop is blocked"],
 )
-def test_ctrl_c_while_building_is_heeded(tmp_path: Path, program: str, script: str, not_reached: str) -> None:
+def test_ctrl_c_while_building_is_heeded(tmp_path, program, script, not_reached):
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / program).write_text(script)
@@ -94,7 +94,7 @@ def test_ctrl_c_while_building_is_heeded(tmp_path: Path, program: str, script: s
         run.assert_nothing_left()
 
 
-def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_at_once(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=60s", faults=CUT_FOR_GOOD) as run:
         run.until("cut: r0-r1 blackhole")
         run.pid(*PID_1)
@@ -106,7 +106,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
         run.assert_nothing_left()
 
 
-def test_term_to_the_first_process_stops_a_run_tidily(tmp_path: Path) -> None:
+def test_term_to_the_first_process_stops_a_run_tidily(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=60s") as run:
         run.until("running for")
         os.kill(run.pid(*PID_1), signal.SIGTERM)
@@ -116,7 +116,7 @@ def test_term_to_the_first_process_stops_a_run_tidily(tmp_path: Path) -> None:
         assert record["problems"] == ["stopped by SIGTERM before its time"]
 
 
-def test_a_capture_and_a_node_that_die_are_problems_of_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_a_capture_and_a_node_that_die_are_problems_of_a_run_that_goes_on(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=8s", "--set", "drain=1s") as run:
         run.until("running for")
         os.kill(process_running(run.token, "tcpdump"), signal.SIGKILL)
@@ -132,7 +132,7 @@ def test_a_capture_and_a_node_that_die_are_problems_of_a_run_that_goes_on(tmp_pa
     assert [capture["packets"] for capture in record["captures"]].count(None) == 1
 
 
-def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path: Path) -> None:
+def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path):
     (tmp_path / "runs").mkdir()
     small_disk = f'mount -t tmpfs -o size=200m tmpfs "{tmp_path}/runs" && exec "$@"'
     namespace = (
@@ -156,7 +156,7 @@ def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path: Path) ->
         assert run.wait() == 1
 
 
-def test_without_enough_disk_nothing_is_started(tmp_path: Path) -> None:
+def test_without_enough_disk_nothing_is_started(tmp_path):
     with LiveRun(
         tmp_path, "--set", "workload={event_size: 1kB, rate: 1000000/s}", "--set", "duration=24h"
     ) as run:
@@ -165,7 +165,7 @@ def test_without_enough_disk_nothing_is_started(tmp_path: Path) -> None:
         assert list(run.out.iterdir()) == []
 
 
-def test_a_missing_program_is_named_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_missing_program_is_named_before_anything_is_made(tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     for tool in ("setpriv", "unshare", "mount", "ip", "nsenter", "bridge", "tcpdump"):

@@ -52,7 +52,7 @@ class Bench:
         return [fault.name for fault in self.record.content.plan.faults]
 
 
-def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path: Path):
+def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path):
     bench = Bench(tmp_path, ago_s=3)
     carried = asyncio.run(bench.faults.ask(CUT))
     assert bench.applied == [("cut-1", "blackhole")] * 2
@@ -62,7 +62,7 @@ def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path: Path):
     assert bench.faults.now()["links"] == {"r0-r1 forward": "blackhole", "r0-r1 backward": "blackhole"}
 
 
-def test_impossible_changes_are_reported_and_not_recorded_as_applied(tmp_path: Path):
+def test_impossible_changes_are_reported_and_not_recorded_as_applied(tmp_path):
     bench = Bench(tmp_path, ago_s=3)
     bench.broken.add("r0/proxy-0")
     with pytest.raises(TestbedError, match="r0/proxy-0 is not running"):
@@ -73,7 +73,7 @@ def test_impossible_changes_are_reported_and_not_recorded_as_applied(tmp_path: P
     assert bench.planned == ["kill-1"]
 
 
-def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apart(tmp_path: Path):
+def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apart(tmp_path):
     bench = Bench(tmp_path, ago_s=3, planned=PLANNED)
     asyncio.run(bench.faults.ask({"set": ["r0", "r1"], "delay": "80ms"}))
     assert bench.applied == [("own", "blackhole")] * 2 + [("own", "up")] * 2 + [("set-1", "up")] * 2
@@ -81,7 +81,7 @@ def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apar
     assert bench.faults.now()["links"]["r0-r1 forward"] == "delay 80ms"
 
 
-def test_a_timed_fault_ends_at_its_time(tmp_path: Path):
+def test_a_timed_fault_ends_at_its_time(tmp_path):
     bench = Bench(tmp_path, ago_s=3)
 
     async def until_it_ended() -> None:

@@ -9,19 +9,14 @@ from typing import Any
 import pytest
 
 from testbed.runner import monitor
-from testbed.runner.monitor import ProcessorTimes, busy_fraction, parse_processor_times
+from testbed.runner.monitor import ProcessorTimes, parse_processor_times
 
 SECOND_NS = 10**9
 STAT = "cpu  100 20 30 1000 50 5 15 7 90 0\ncpu0 50 10 15 500 25 2 7 3 45 0\n"
 
 
-def test_busy_is_all_but_idle_and_waiting_for_the_disk() -> None:
+def test_busy_is_all_but_idle_and_waiting_for_the_disk():
     assert parse_processor_times(STAT) == ProcessorTimes(busy=177, total=1227)
-
-
-def test_the_busy_fraction_is_of_all_processors() -> None:
-    assert busy_fraction(ProcessorTimes(100, 1000), ProcessorTimes(150, 1200)) == 0.25
-    assert busy_fraction(ProcessorTimes(100, 1000), ProcessorTimes(100, 1000)) == 0.0
 
 
 def watched(
@@ -55,23 +50,21 @@ def watched(
     asyncio.run(asyncio.wait_for(work(), 20))
 
 
-def test_low_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_disk_is_reported_once(tmp_path, monkeypatch):
     monkeypatch.setattr(monitor, "DISK_RESERVE_BYTES", 1 << 60)
     heard: list[Any] = []
     watched(tmp_path, monkeypatch, [], lambda: len(heard) >= 6, heard)
     assert [what for what, _ in heard].count("low") == 1
 
 
-def test_links_that_fail_are_reported_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_that_fail_are_reported_with_the_reason(tmp_path, monkeypatch):
     heard: list[Any] = []
     died = ("failure", "the relay died")
     watched(tmp_path, monkeypatch, [None, None, "the relay died"], lambda: died in heard, heard)
     assert [what for what, _ in heard] == ["busy", "busy", "failure"]
 
 
-def test_a_clock_step_is_reported_with_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_step_is_reported_with_its_size(tmp_path, monkeypatch):
     real, heard = time.time_ns, []
     steps = [0, 3 * SECOND_NS, 3 * SECOND_NS, -SECOND_NS]
 

@@ -27,7 +27,7 @@ def statuses(token: str) -> Iterator[dict[str, str]]:
             yield {name: value.strip() for name, _, value in fields} | {"environ": environment.decode()}
 
 
-def test_nodes_have_no_rights_and_captures_none_to_change_the_network(tmp_path: Path) -> None:
+def test_nodes_have_no_rights_and_captures_none_to_change_the_network(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=60s", SSH_AUTH_SOCK="/run/agent", A_TOKEN="secret") as run:
         run.until("running for")
         found = list(statuses(run.token))

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ from tests.run_json import set_run
 
 
 @pytest.fixture
-def told() -> list[dict[str, Any]]:
+def told():
     return []
 
 
 @pytest.fixture
-def record(tmp_path: Path, told: list[dict[str, Any]]) -> Iterator[RunRecordWriter]:
+def record(tmp_path, told):
     run = RunDirectory(tmp_path)
     set_run(run)
     made = RunRecordWriter(run, told.append)
@@ -39,15 +38,7 @@ def on_disk(record: RunRecordWriter) -> dict[str, Any]:
     return content
 
 
-def test_each_phase_is_written_and_told(record: RunRecordWriter, told: list[dict[str, Any]]) -> None:
-    record.phase(RunPhase.BUILDING)
-    assert on_disk(record)["phase"] == "building"
-    assert told == [{"did": "phase", "phase": "building"}]
-
-
-def test_a_problem_is_reported_once_however_often_it_comes(
-    record: RunRecordWriter, told: list[dict[str, Any]]
-) -> None:
+def test_a_problem_is_reported_once_however_often_it_comes(record, told):
     for _ in range(3):
         record.problem("the disk is slow")
     record.save()
@@ -55,7 +46,7 @@ def test_a_problem_is_reported_once_however_often_it_comes(
     assert told == [{"did": "problem", "text": "the disk is slow"}]
 
 
-def test_updates_during_a_write_do_not_tear_the_record(record: RunRecordWriter) -> None:
+def test_updates_during_a_write_do_not_tear_the_record(record):
     async def work() -> None:
         writing = asyncio.create_task(record.save_aside())
         await asyncio.sleep(0)
@@ -69,9 +60,7 @@ def test_updates_during_a_write_do_not_tear_the_record(record: RunRecordWriter) 
     assert len(on_disk(record)["cpu"]) == 100
 
 
-def test_a_full_disk_costs_the_reserve_and_not_the_record(
-    record: RunRecordWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_costs_the_reserve_and_not_the_record(record, monkeypatch):
     reserve = record._reserve
     assert os.fstat(reserve.fileno()).st_blocks * 512 >= record_module.RESERVE_BYTES
     assert [path.name for path in record.directory.path.glob(".*")] == []  # a killed runner leaves none

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from node.core.deliveries import RecordKind, read_records
-from testbed.pytest_plugin.fixture import Cutset
 from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.leftovers import namespaces_of
 from tests.testbed.runner.live import PID_1, LiveRun, problems, write_experiment
@@ -47,7 +46,7 @@ def assert_whole(record: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("user", ["as we are", "ordinary user"])
-def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path: Path, user: str) -> None:
+def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path, user):
     wrapper = ordinary([], tmp_path) if user == "ordinary user" else []
     with LiveRun(tmp_path, wrapper=wrapper) as run:
         run.pid(*PID_1)
@@ -60,7 +59,7 @@ def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path: Path, 
         run.assert_nothing_left()
 
 
-def test_runs_side_by_side_do_not_meet(tmp_path: Path) -> None:
+def test_runs_side_by_side_do_not_meet(tmp_path):
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()
@@ -75,7 +74,7 @@ def test_runs_side_by_side_do_not_meet(tmp_path: Path) -> None:
             run.assert_nothing_left()
 
 
-def test_processes_killed_by_a_fault_and_started_again_work_again(cutset: Cutset, tmp_path: Path) -> None:
+def test_processes_killed_by_a_fault_and_started_again_work_again(cutset, tmp_path):
     """Without captures, because none are asked for."""
     experiment = write_experiment(tmp_path, faults=KILLED_AND_RESTARTED)
     [run] = cutset.run(experiment, set={**LONG, "captures": "none"}, analyze=False).runs
@@ -98,9 +97,7 @@ def test_processes_killed_by_a_fault_and_started_again_work_again(cutset: Cutset
         assert kinds[-1] == kind
 
 
-def test_processes_join_and_leave_and_links_change_while_the_run_is_on(
-    cutset: Cutset, tmp_path: Path
-) -> None:
+def test_processes_join_and_leave_and_links_change_while_the_run_is_on(cutset, tmp_path):
     experiment = write_experiment(tmp_path, faults=JOINED_AND_LEFT_AND_CUT)
     [run] = cutset.run(experiment, set=LONG, analyze=False).runs
     record = run.record

@@ -26,7 +26,7 @@ CHANGES = (
 )
 
 
-def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late() -> None:
+def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late():
     changes: list[dict[str, Any]] = []
     done: list[str] = []
 
@@ -62,9 +62,7 @@ def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late() -> No
 
 
 @pytest.mark.parametrize("step_s", [-3600, 3600])
-def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(
-    step_s: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(step_s, monkeypatch):
     real_ns, set_ns = time.time_ns, [0]
     monkeypatch.setattr(time, "time_ns", lambda: real_ns() + set_ns[0])
     done: list[float] = []
@@ -86,7 +84,7 @@ def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(
         network=SimpleNamespace(change=change),
     )
     begun_s = time.monotonic()
-    run = until_duration_is_over(context, SimpleNamespace(), time.time_ns())  # type: ignore[arg-type]
+    run = until_duration_is_over(context, SimpleNamespace(), time.time_ns())
     asyncio.run(asyncio.wait_for(run, 20))
     assert time.monotonic() - begun_s >= 0.25
     assert [at_s - begun_s >= planned_s for at_s, planned_s in zip(done, (0.05, 0.15), strict=True)] == [

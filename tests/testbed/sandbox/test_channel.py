@@ -10,12 +10,12 @@ from testbed.sandbox.channel import FD_VARIABLE, SandboxChannel
 
 
 @pytest.fixture
-def ends() -> tuple[SandboxChannel, SandboxChannel]:
+def ends():
     ours, theirs = SandboxChannel.pair()
     return SandboxChannel(ours), SandboxChannel(theirs)
 
 
-def test_messages_arrive_whole_and_in_order(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
+def test_messages_arrive_whole_and_in_order(ends):
     ours, theirs = ends
     for number in range(100):
         assert ours.post({"number": number, "text": "x" * 1000 if number % 2 else ""})
@@ -24,13 +24,13 @@ def test_messages_arrive_whole_and_in_order(ends: tuple[SandboxChannel, SandboxC
         assert received["number"] == number
 
 
-def test_nothing_comes_in_time(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
+def test_nothing_comes_in_time(ends):
     ours, _ = ends
     assert ours.receive(0) is None
     assert not ours.ended
 
 
-def test_the_end_of_the_other_side_is_noticed(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
+def test_the_end_of_the_other_side_is_noticed(ends):
     ours, theirs = ends
     theirs.post({"last": True})
     theirs.close()
@@ -40,9 +40,7 @@ def test_the_end_of_the_other_side_is_noticed(ends: tuple[SandboxChannel, Sandbo
     assert not ours.post({"to": "nobody"})
 
 
-def test_a_side_that_does_not_read_cannot_stall_the_other(
-    ends: tuple[SandboxChannel, SandboxChannel],
-) -> None:
+def test_a_side_that_does_not_read_cannot_stall_the_other(ends):
     ours, theirs = ends
     posted = 0
     while ours.post({"text": "x" * 1000}):
@@ -52,15 +50,13 @@ def test_a_side_that_does_not_read_cannot_stall_the_other(
     assert ours.post({"text": "again"})
 
 
-def test_outside_of_a_sandbox_there_is_no_channel_to_inherit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_of_a_sandbox_there_is_no_channel_to_inherit(monkeypatch):
     monkeypatch.delenv(FD_VARIABLE, raising=False)
     with pytest.raises(TestbedError, match="only inside a sandbox"):
         SandboxChannel.inherited()
 
 
-def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(
-    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(ends, monkeypatch):
     ours, theirs = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.3)
     assert theirs.post({})
@@ -73,9 +69,7 @@ def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(
     assert ours.hung
 
 
-def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(
-    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(ends, monkeypatch):
     ours, _ = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.1)
     ours.expect_life()
@@ -85,9 +79,7 @@ def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(
     assert ours.hung
 
 
-def test_a_side_that_shows_life_may_say_nothing_and_one_that_never_did_may_too(
-    ends: tuple[SandboxChannel, SandboxChannel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_side_that_shows_life_may_say_nothing_and_one_that_never_did_may_too(ends, monkeypatch):
     ours, theirs = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.3)
     monkeypatch.setattr(channel, "BEAT_S", 0.01)

@@ -39,7 +39,7 @@ def in_groups(token: str) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_limits_hold_in_any_version_and_nothing_stays_after_a_kill() -> None:
+def test_limits_hold_in_any_version_and_nothing_stays_after_a_kill():
     token = secrets.token_hex(4)
     with subprocess.Popen([sys.executable, "-c", HOLDER, token], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -56,7 +56,7 @@ def test_limits_hold_in_any_version_and_nothing_stays_after_a_kill() -> None:
     assert in_groups(token)["unlimited"] == 0
 
 
-def test_the_hierarchies_of_version_1_are_those_of_the_needed_controllers() -> None:
+def test_the_hierarchies_of_version_1_are_those_of_the_needed_controllers():
     own = "9:name=systemd:/\n4:memory:/a/b\n3:cpuset:/\n2:cpu,cpuacct:/\n0::/user.slice\n"
     assert hierarchies(own) == [("memory", "/a/b"), ("cpu,cpuacct", "/")]
     assert hierarchies("0::/user.slice\n") == []

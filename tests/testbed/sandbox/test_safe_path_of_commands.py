@@ -37,7 +37,7 @@ def planted(folder: Path) -> Path:
 
 @pytest.mark.network
 @pytest.mark.spark
-def test_a_run_that_is_watched_and_analysed_by_spark(tmp_path: Path) -> None:
+def test_a_run_that_is_watched_and_analysed_by_spark(tmp_path):
     experiment = planted(tmp_path)
     command(tmp_path, "run", experiment.name, "--live", "--no-analyze", "--out", "runs")
     [run] = (tmp_path / "runs").iterdir()
@@ -46,7 +46,7 @@ def test_a_run_that_is_watched_and_analysed_by_spark(tmp_path: Path) -> None:
     assert marks(tmp_path) == []
 
 
-def test_a_night_of_several_processes(tmp_path: Path) -> None:
+def test_a_night_of_several_processes(tmp_path):
     experiment = planted(tmp_path)
     experiment.write_text(experiment.read_text() + VIRTUAL)
     (tmp_path / "virtual.yaml").write_text(SUITE.format(experiment="./tiny.yaml"))

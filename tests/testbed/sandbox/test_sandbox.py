@@ -5,7 +5,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,38 +29,34 @@ INHABITANT = [PYTHON, "-m", "tests.testbed.sandbox.inhabitant"]
 
 
 @pytest.fixture
-def token() -> str:
+def token():
     return f"test-{secrets.token_hex(6)}"
 
 
-def test_a_command_says_what_it_says_and_ends_as_it_ends() -> None:
+def test_a_command_says_what_it_says_and_ends_as_it_ends():
     result = run_in_sandbox(["sh", "-c", "cat; echo oops >&2; exit 3"], text="hello")
     assert (result.returncode, result.stdout, result.stderr) == (3, "hello", "oops\n")
 
 
-def test_a_command_ended_by_a_signal_counts_as_in_shells() -> None:
-    assert run_in_sandbox(["sh", "-c", "kill -9 $$"]).returncode == 128 + signal.SIGKILL
-
-
-def test_a_command_that_does_not_exist_is_named() -> None:
+def test_a_command_that_does_not_exist_is_named():
     result = run_in_sandbox(["no-such-program"])
     assert result.returncode != 0
     assert "no-such-program" in result.stderr
 
 
-def test_inside_there_is_only_a_loopback_and_it_is_up() -> None:
+def test_inside_there_is_only_a_loopback_and_it_is_up():
     result = run_in_sandbox(["sh", "-c", "ls /sys/class/net; ip -o link show up"])
     names, up = result.stdout.splitlines()
     assert names == "lo"
     assert " lo: " in up
 
 
-def test_inside_only_its_own_processes_are_seen() -> None:
+def test_inside_only_its_own_processes_are_seen():
     result = run_in_sandbox(["sh", "-c", "ls /proc | grep -c '^[0-9]'"])
     assert int(result.stdout) < 10
 
 
-def test_mounts_made_inside_are_not_seen_outside() -> None:
+def test_mounts_made_inside_are_not_seen_outside():
     before = mounts_over("/etc/hosts")
     result = run_in_sandbox(["sh", "-c", "mount --bind /dev/null /etc/hosts && cat /etc/hosts"])
     assert (result.returncode, result.stdout) == (0, "")
@@ -74,12 +69,12 @@ def mounts_over(place: str) -> list[str]:
     return [line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == place]
 
 
-def test_orphans_are_reaped() -> None:
+def test_orphans_are_reaped():
     script = "pid=$(sleep 0.1 >/dev/null & echo $!); while [ -e /proc/$pid ]; do sleep 0.1; done; echo gone"
     assert run_in_sandbox(["sh", "-c", script]).stdout == "gone\n"
 
 
-def test_term_to_the_first_process_reaches_the_command(token: str) -> None:
+def test_term_to_the_first_process_reaches_the_command(token):
     with Sandbox([*INHABITANT, "--obey"], token=token) as sandbox:
         assert sandbox.channel.receive(20) == {"did": "settle"}
         os.kill(process_running(token, *PID_1), signal.SIGTERM)
@@ -87,7 +82,7 @@ def test_term_to_the_first_process_reaches_the_command(token: str) -> None:
     assert not processes_of(token)
 
 
-def test_leaving_kills_what_does_not_want_to_die(token: str) -> None:
+def test_leaving_kills_what_does_not_want_to_die(token):
     interfaces = host_interfaces()
     with Sandbox(INHABITANT, token=token) as sandbox:
         assert sandbox.channel.receive(20) == {"did": "settle"}
@@ -97,9 +92,7 @@ def test_leaving_kills_what_does_not_want_to_die(token: str) -> None:
     assert_nothing_left(token, namespaces, interfaces)
 
 
-def test_a_stopped_first_process_cannot_keep_a_sandbox_alive(
-    token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_first_process_cannot_keep_a_sandbox_alive(token, monkeypatch):
     monkeypatch.setattr("testbed.sandbox.outside.DIE_TIMEOUT_S", 0.2)
     interfaces = host_interfaces()
     with Sandbox(INHABITANT, token=token) as sandbox:
@@ -109,15 +102,8 @@ def test_a_stopped_first_process_cannot_keep_a_sandbox_alive(
     assert_nothing_left(token, namespaces, interfaces)
 
 
-def test_two_at_once_have_interfaces_of_the_same_names(token: str) -> None:
-    with Sandbox(INHABITANT, token=token) as one, Sandbox(INHABITANT, token=token) as other:
-        assert one.channel.receive(20) == other.channel.receive(20) == {"did": "settle"}
-        assert len(namespaces_of(token)) == 2
-    assert not processes_of(token)
-
-
 @pytest.fixture(params=["as we are", "ordinary user"])
-def holder(request: pytest.FixtureRequest, token: str, tmp_path: Path) -> Iterator[int]:
+def holder(request, token, tmp_path):
     """Yield the PID of an interpreter that holds a sandbox, as the CLI would."""
     command = [PYTHON, "-m", "tests.testbed.sandbox.holder", token]
     if request.param == "ordinary user":
@@ -132,7 +118,7 @@ def holder(request: pytest.FixtureRequest, token: str, tmp_path: Path) -> Iterat
 
 
 @pytest.mark.parametrize("victim", ["the CLI", "unshare", "PID 1"])
-def test_killing_any_one_process_leaves_nothing(holder: int, token: str, victim: str) -> None:
+def test_killing_any_one_process_leaves_nothing(holder, token, victim):
     interfaces, namespaces = host_interfaces(), namespaces_of(token)
     victims = {
         "the CLI": lambda: holder,
@@ -144,7 +130,7 @@ def test_killing_any_one_process_leaves_nothing(holder: int, token: str, victim:
     assert_nothing_left(token, namespaces, interfaces)
 
 
-def test_if_namespaces_are_forbidden_the_error_gives_the_remedy(tmp_path: Path) -> None:
+def test_if_namespaces_are_forbidden_the_error_gives_the_remedy(tmp_path):
     script = "from testbed.sandbox import run_in_sandbox; run_in_sandbox(['true'])"
     nested = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", nested, "sh"]

@@ -52,7 +52,7 @@ SAID = {
 
 
 @pytest.mark.parametrize(("line", "document"), SAID.items())
-def test_a_line_says_what_a_file_would(line: str, document: dict[str, object]):
+def test_a_line_says_what_a_file_would(line, document):
     word, _, given = line.partition(" ")
     assert fault_documents(word, given, PROCESSES, LINKS) == [document]
     TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
@@ -82,7 +82,7 @@ def test_several_processes_can_be_said_at_once():
         "kill": "needs a process",
     }.items(),
 )
-def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line: str, why: str):
+def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line, why):
     word, _, given = line.partition(" ")
     with pytest.raises(CommandError) as raised:
         fault_documents(word, given, PROCESSES, LINKS)
@@ -104,16 +104,12 @@ def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line:
         "flap r0 r1": "off",
     }.items(),
 )
-def test_completions_offer_the_next_words(line: str, next_one: str):
+def test_completions_offer_the_next_words(line, next_one):
     word, *before = line.split()
     assert next_one in candidates(word, before, NAMES)
 
 
-def test_a_region_is_not_offered_twice_for_a_link():
-    assert "r0" not in candidates("cut", ["r0"], NAMES)
-
-
-def test_a_flag_that_is_neither_true_nor_false_is_left_to_be_refused() -> None:
+def test_a_flag_that_is_neither_true_nor_false_is_left_to_be_refused():
     [document] = fault_documents("set", "r0 r1 reorder yes", PROCESSES, LINKS)
     with pytest.raises(ValidationError, match="reorder"):
         TypeAdapter(Faults).validate_python([{"at": "1s", **document}])

@@ -40,7 +40,7 @@ def crossing_ms(shell: LiveShell) -> float:
 
 
 @pytest.fixture(scope="module")
-def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
+def provoked(tmp_path_factory):
     """Return an ended shell in which a link was cut and restored by hand."""
     with LiveShell(tmp_path_factory.mktemp("provoked")) as shell:
         shell.until(PROMPT)
@@ -56,7 +56,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
     return shell
 
 
-def test_manual_faults_leave_a_complete_run_with_a_plan_of_them(provoked: LiveShell):
+def test_manual_faults_leave_a_complete_run_with_a_plan_of_them(provoked):
     record = provoked.record()
     assert (record["phase"], record["outcome"], problems(record)) == ("collected", "completed", [])
     assert record["shell"] == {"with_faults": False}
@@ -71,7 +71,7 @@ def test_manual_faults_leave_a_complete_run_with_a_plan_of_them(provoked: LiveSh
 
 
 @pytest.mark.spark
-def test_the_analysis_reports_manual_faults_and_their_recovery(provoked: LiveShell):
+def test_the_analysis_reports_manual_faults_and_their_recovery(provoked):
     with workers_at("local[2]") as found:
         summary = analyze(RunDirectory(provoked.directory), workers_for=found, progress=lambda _: None)
     assert [(fault["name"], fault["target"]) for fault in summary["faults"]] == [
@@ -83,7 +83,7 @@ def test_the_analysis_reports_manual_faults_and_their_recovery(provoked: LiveShe
     assert (summary["events"]["lost"], summary["agreement"]["held"]) == (0, True)
 
 
-def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path: Path):
+def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path):
     with LiveShell(tmp_path, wrapper=ordinary([], tmp_path)) as shell:
         shell.until(PROMPT)
         shell.pid(*PID_1)
@@ -109,7 +109,7 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
         shell.assert_nothing_left()
 
 
-def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path: Path):
+def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path):
     lines = ["frobnicate", "cut r0", "cut r0 r9", "delay r0 r1 soon", "kill r0/proxy-9", "link r0 r1 down"]
     lines += ["packets --frobnicate", "restore r0 r1", "delay r0 r1 80ms", "r0-gw sleep 0.5", "faults"]
     ended = run_lines(tmp_path, lines, faults=OWN_FAULT)
@@ -128,7 +128,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_
     assert record["outcome"] == "completed"
 
 
-def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path: Path):
+def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path):
     with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
         shell.until(PROMPT)
         until(shell, lambda: "r0-r1 forward: delay 9ms" in shell.line("status"))  # the experiment's own

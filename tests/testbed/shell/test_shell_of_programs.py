@@ -1,7 +1,5 @@
 """`cutset shell` with the system of docs/bring-your-own.md: words on programs, links and packets."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.systems.test_documentation import written
@@ -12,7 +10,7 @@ from tests.testbed.shell.test_shell import rate, until
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
-def test_links_and_programs_are_broken_by_hand_and_come_back(tmp_path: Path) -> None:
+def test_links_and_programs_are_broken_by_hand_and_come_back(tmp_path):
     written(tmp_path)
     with LiveShell(tmp_path, experiment=tmp_path / "relay.yaml") as shell:
         shell.until(PROMPT)

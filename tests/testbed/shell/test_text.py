@@ -23,11 +23,6 @@ def test_both_directions_of_a_link_are_one_line():
     assert line.strip() == "3.250 s  cut-1: link r0-r1 blackhole, within 0.5 ms"
 
 
-def test_one_direction_is_named():
-    [line] = fault_lines({"name": "cut-1", "changes": [change("link r0-r1 forward", "down")]})
-    assert "link r0-r1 forward down" in line
-
-
 def test_a_fault_whose_time_comes_later_says_that_nothing_changes_now():
     assert fault_lines({"name": "cut-2", "changes": []}) == ["cut-2: nothing changes now"]
 

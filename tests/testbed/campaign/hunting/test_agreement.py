@@ -14,7 +14,7 @@ from testbed.campaign.hunting.oracle import AffectedClient, judge
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 
-SETTINGS = {"duration": "14s", "workload.rate": "20/s", "roles.client": 1, "roles.proxy": 1}
+SETTINGS = {"duration": "8s", "workload.rate": "20/s", "roles.client": 1, "roles.proxy": 1}
 LOSS = HuntDisturbance("power", 3_000_000, 300_000, ("r0",))
 CUT_OFF = HuntDisturbance("isolate", 2_500_000, 1_500_000, ("r2",))
 IN_BETWEEN = HuntDisturbance("cut", 3_100_000, 300_000, ("r1", "r2"))

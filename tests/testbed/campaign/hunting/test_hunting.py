@@ -7,10 +7,10 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from experiments.child_python import python_command
@@ -22,8 +22,7 @@ from testbed.campaign import exit_codes
 from testbed.campaign.hunting import start
 from testbed.campaign.hunting.finding import HuntFinding, write_finding
 from testbed.campaign.hunting.hunt import Hunt, HuntLimits
-from testbed.campaign.hunting.worker import MODULE
-from testbed.campaign.jobs.pool import Job, JobResult, LocalPool
+from testbed.campaign.jobs.pool import JobResult
 from testbed.cli import main
 
 SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
@@ -44,7 +43,7 @@ def hunt(folder: Path, *options: str) -> int:
 @pytest.mark.slow
 def test_a_planted_defect_is_found_shrunk_and_replayed(tmp_path, capfd):
     build = f"{READINGS}:never_asking_the_proxy"
-    asked = [*SMALL, "--runs", "60", "--findings", "1"]
+    asked = [*LITTLE, "--seed", "19", "--runs", "60", "--findings", "1"]
     assert hunt(tmp_path / "hunt", *asked, "--build", build) == exit_codes.FAILED
     (folder,) = (tmp_path / "hunt/findings").iterdir()
     finding = json.loads((folder / "finding.json").read_text())
@@ -64,41 +63,27 @@ def test_a_planted_defect_is_found_shrunk_and_replayed(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_a_hunt_stops_at_its_limit_finds_nothing_in_correct_code_and_resumes(tmp_path, capfd):
-    assert hunt(tmp_path, *LITTLE, "--runs", "2", "--workers", "2") == exit_codes.FINE
+    assert hunt(tmp_path, *LITTLE, "--for", "0.001s", "--workers", "1") == exit_codes.FINE
     directory = HuntDirectory(tmp_path)
-    assert directory.progress().runs == 2
+    assert directory.progress().runs == 1, "a sitting whose time is over at once has a run all the same"
     content = json.loads(directory.hunt_json.read_text())
     assert content.pop("place") == "simulator"
     directory.hunt_json.write_text(json.dumps(content))  # as hunts were that were begun earlier
     assert "0 findings" in capfd.readouterr().out
-    assert hunt(tmp_path, *LITTLE, "--runs", "3", "--workers", "1") == exit_codes.FINE
+    assert hunt(tmp_path, *LITTLE, "--runs", "3", "--workers", "2") == exit_codes.FINE
     assert directory.progress().runs == 3
 
 
 @pytest.mark.parametrize(("findings", "left"), [(1, [8]), (2, [])])
 def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
-    class Agreeing:
-        """Processes with nothing to do but to shrink, one finding each."""
-
-        size, idle, busy = 1, 0, 0
-
-        def wait(self, _seconds):
-            return []
-
     def look_into(broken):
         hunting.new_findings.append(broken)
 
     directory = HuntDirectory(tmp_path)
     directory.make()
     limits = HuntLimits(runs=0, findings=findings)
-    options = {
-        "limits": limits,
-        "seed": 1,
-        "is_certain": True,
-        "command": "cutset",
-        "say": print,
-    }
-    hunting = Hunt(None, None, None, directory, Agreeing(), **options)
+    options = {"seed": 1, "is_certain": True, "command": "cutset", "say": print}
+    hunting = Hunt(None, None, None, directory, Answering(None), limits=limits, **options)
     hunting._look_into = look_into
     hunting.progress.waiting = [BrokenCase(number, HuntCase(number, {}, ()), ()) for number in (7, 8)]
     hunting.execute()
@@ -106,12 +91,27 @@ def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
     assert (f"{len(left)} to be shrunk" in hunting.text()) is bool(left)
 
 
-@pytest.mark.slow
-def test_a_sitting_whose_time_is_over_at_once_has_a_run_all_the_same(tmp_path):
-    assert hunt(tmp_path, *LITTLE, "--for", "0.001s", "--workers", "1") == exit_codes.FINE
-    assert HuntDirectory(tmp_path).progress().runs == 1
-    assert hunt(tmp_path, *LITTLE, "--for", "0.001s", "--workers", "1") == exit_codes.FINE
-    assert HuntDirectory(tmp_path).progress().runs == 2
+class Answering:
+    """A process that answers the same to each case."""
+
+    size, idle, busy = 1, 1, 0
+
+    def __init__(self, answer):
+        self._answer, self._given = answer, []
+
+    def give(self, job):
+        self._given.append(job)
+
+    def wait(self, _seconds):
+        return [JobResult(self._given.pop().subject, self._answer)] if self._given else []
+
+
+LACKING = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
+BROKEN = {"violations": [{"kind": "lost", "count": 1, "said": "lost", "examples": LACKING}]}
+
+
+def given_a_pool(monkeypatch, answer=BROKEN):
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Answering(answer)))
 
 
 @pytest.mark.parametrize(
@@ -121,44 +121,18 @@ def test_a_sitting_whose_time_is_over_at_once_has_a_run_all_the_same(tmp_path):
         (None, "no run was of use, of 2: 2 did not finish"),
     ],
 )
-@pytest.mark.slow
 def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):
-    class Answering:
-        """A process that answers the same to each case."""
-
-        size, idle, busy = 1, 1, 0
-
-        def give(self, job):
-            self.job = job
-
-        def wait(self, _seconds):
-            return [JobResult(self.job.subject, answer)]
-
-    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Answering()))
+    given_a_pool(monkeypatch, answer)
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE
     assert said in capsys.readouterr().err
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE, "though there is nothing to do"
-
-
-class Breaking:
-    """A worker whose cases all violate something."""
-
-    size, idle, busy = 1, 1, 0
-
-    def give(self, job):
-        self.job = job
-
-    def wait(self, _seconds):
-        examples = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
-        violation = {"kind": "lost", "count": 1, "said": "lost", "examples": examples}
-        return [JobResult(self.job.subject, {"violations": [violation]})]
 
 
 def test_a_full_disk_ends_the_hunt_in_one_line(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    given_a_pool(monkeypatch)
     monkeypatch.setattr("testbed.campaign.hunting.hunt.write_json", full)
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.MACHINE
     assert "No space left on device" in capsys.readouterr().err
@@ -171,27 +145,30 @@ def test_breaches_are_recorded_before_they_are_shrunk(tmp_path, monkeypatch):
         seen.append((HuntDirectory(tmp_path).progress().waiting, broken))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    given_a_pool(monkeypatch)
     monkeypatch.setattr(Hunt, "_look_into", look_into)
     assert hunt(tmp_path, *LITTLE, "--runs", "3") == exit_codes.INTERRUPTED
     ((waiting, broken),) = seen
     assert waiting == [broken]
 
 
-def test_a_folder_that_lost_what_says_what_is_hunted_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+def test_ignored_expectations_are_reported_and_a_folder_without_its_description_is_refused(
+    tmp_path, monkeypatch, capsys
+):
+    given_a_pool(monkeypatch)
     monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
-    hunt(tmp_path, *LITTLE, "--runs", "1")
+    asked = [*LITTLE, "--set", "expect=[latency.p99_ms < 1, events.lost == 0]", "--runs", "1"]
+    hunt(tmp_path, *asked)
+    assert "not checked: latency.p99_ms < 1\n" in capsys.readouterr().err
     (tmp_path / "hunt.json").unlink()
-    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
+    assert hunt(tmp_path, *asked) == exit_codes.BAD_INPUT
     assert "hunt.json: is missing" in capsys.readouterr().err
 
 
-def test_ignored_expectations_are_reported(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
-    monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
-    hunt(tmp_path, *LITTLE, "--set", "expect=[latency.p99_ms < 1, events.lost == 0]", "--runs", "1")
-    assert "not checked: latency.p99_ms < 1\n" in capsys.readouterr().err
+def a_finding(kind, verdict):
+    violation = {"kind": kind, "count": 1, "said": kind, "examples": []}
+    case = HuntCase(1, {"duration": "14s"}, ())
+    return HuntFinding(case, case, violation, kind, "", verdict, run=1, after_s=1.0, shrinking_runs=1)
 
 
 def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_path):
@@ -201,44 +178,18 @@ def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_pa
     for each in (half, mine):
         each.mkdir()
         (each / "experiment.yaml").write_text("name: half")
-    file = read_experiment("nemesis", [])
-    case = HuntCase(1, {"duration": "14s"}, ())
-    violation = {"kind": "lost", "count": 1, "said": "lost", "examples": []}
-    finding = HuntFinding(
-        case=case, found_as=case, violation=violation, said="lost", diagram="", verdict="failed", run=1,
-        after_s=1.0, shrinking_runs=1, waiting=None, counted=None, run_directory=None,
-    )  # fmt: skip
-    folder = write_finding(directory, hunt_base(file.experiment), finding, "cutset")
-    assert folder == half
+    base = hunt_base(read_experiment("nemesis", []).experiment)
+    assert write_finding(directory, base, a_finding("lost", "failed"), "cutset") == half
     assert (half / "finding.json").exists()
     assert "name: finding-01" in (half / "experiment.yaml").read_text()
     assert (mine / "experiment.yaml").read_text() == "name: half"
     assert "each of these runs passes" not in (half / "finding.txt").read_text()
-    assert write_finding(directory, hunt_base(file.experiment), finding, "cutset").name.startswith("02-")
-
-
-def test_a_finding_says_how_it_is_run_with_its_system_and_what_a_run_alone_does_not_say(tmp_path):
-    directory = HuntDirectory(tmp_path)
-    directory.make()
-    case = HuntCase(1, {"duration": "14s"}, ())
-    finding = HuntFinding(
-        case=case, found_as=case, violation={"kind": "stalled", "count": 1, "said": "", "examples": []},
-        said="stalled", diagram="", verdict="passed", run=1, after_s=1.0, shrinking_runs=1, waiting=None,
-        counted=None, run_directory=None,
-    )  # fmt: skip
-    base = hunt_base(read_experiment("nemesis", []).experiment)
-    folder = write_finding(directory, base, finding, "cutset --system-module my.py")
+    command = "cutset --system-module my.py"
+    folder = write_finding(directory, base, a_finding("stalled", "passed"), command)
+    assert folder.name.startswith("02-")
     text = (folder / "finding.txt").read_text()
-    assert f"cutset --system-module my.py run {folder}/experiment.yaml --on simulator\n" in text
-    assert "each of these runs passes" in text
-
-
-def test_an_invalid_cluster_is_refused_in_one_line(tmp_path, capsys):
-    assert hunt(tmp_path / "new", *LITTLE, "--runs", "1", "--master", "nonsense") == exit_codes.BAD_INPUT
-    assert capsys.readouterr().err == (
-        "cutset: --master: 'nonsense' is not the URL of a cluster, such as spark://10.0.0.1:7077\n"
-    )
-    assert not (tmp_path / "new").exists()
+    assert f"{command} run {folder}/experiment.yaml --on simulator\n" in text
+    assert "each of these runs passes" in text, "no figure of a run alone tells"
 
 
 @pytest.mark.slow
@@ -251,17 +202,18 @@ def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
     assert (progress.runs, progress.refused, progress.unfinished) == (2, 0, 0)
 
 
-def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
-    tmp_path.joinpath("hunt.json").write_text('{"seed": 7}')
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hunt.json", "is of another hunt"),
+        ("mine.yaml", "is not the folder of a hunt: it contains mine.yaml"),
+    ],
+)
+def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys, name, said):
+    (tmp_path / name).write_text('{"seed": 7}')
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
-    assert "is of another hunt" in capsys.readouterr().err
-
-
-def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
-    (tmp_path / "mine.yaml").write_text("")
-    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
-    assert "is not the folder of a hunt: it contains mine.yaml" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+    assert said in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == '{"seed": 7}'
 
 
 @pytest.mark.parametrize(
@@ -272,6 +224,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
         (["nemesis", "--set", "nemesis.kinds=[throttle]"], "throttle is of real processes: leave it out, or"),
         (["nemesys"], "no experiment of this name"),
         (["nemesis", "--on", "local", "--master", "spark://127.0.0.1:1"], "in virtual time only"),
+        (["nemesis", "--master", "nonsense"], "'nonsense' is not the URL of a cluster, such as spark://"),
         (["nemesis", "--times", "3"], "are for --replay"),
         (["nemesis", "--fixed"], "are for --replay"),
         (["nemesis", "--for", "0s"], "--for"),
@@ -288,24 +241,19 @@ def test_experiments_that_cannot_be_hunted_are_refused_in_one_line(tmp_path, cap
 
 
 @pytest.mark.slow
-def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
+def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(start, "DEATHS_MAX", 1)
     assert hunt(tmp_path, *LITTLE, "--build", "no.such:build", "--workers", "1") == exit_codes.FAILED
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
     assert len(lines) == 1
     assert "ended without an answer" in lines[0]
 
 
-def children(of: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(of)], capture_output=True, text=True, check=False
-    )
-    return [int(text) for text in listed.stdout.split()]
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
     command = python_command("testbed.cli.main", "hunt", "nemesis", "-o", str(tmp_path), *LITTLE)
-    environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
+    root = str(Path(main.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         directory = HuntDirectory(tmp_path)
         ends_s = time.monotonic() + 120
@@ -313,8 +261,11 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
             assert time.monotonic() < ends_s
             assert process.poll() is None
             time.sleep(0.1)  # until the first case was run: nothing tells
-        workers = children(process.pid)
+        workers = [child.pid for child in psutil.Process(process.pid).children()]
         assert workers
+        for pid in workers:  # a changed copy of the code is hunted by running its command
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            assert any(each.startswith(f"PYTHONPATH={root}".encode()) for each in environment)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == exit_codes.INTERRUPTED
@@ -323,16 +274,3 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
     assert f"-o {tmp_path}\n" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert directory.progress().runs >= 1
-
-
-@pytest.mark.slow
-def test_a_hunts_processes_run_its_own_code(tmp_path):
-    """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
-    with LocalPool(MODULE, {}, 1) as pool:
-        pool.give(Job(None, {}))
-        (pid,) = [worker.process.pid for worker in pool._workers]
-        while not (environment := Path(f"/proc/{pid}/environ").read_bytes()):
-            assert Path(f"/proc/{pid}").exists()  # has none while it becomes another program
-    root = str(Path(main.__file__).parents[2])
-    assert any(each.startswith(f"PYTHONPATH={root}".encode()) for each in environment.split(b"\0"))
-    assert sys.executable

@@ -34,7 +34,7 @@ nemesis: {roles: [server], start: 300ms, shortest: 300ms, longest: 600ms, settle
 
 
 @pytest.fixture
-def experiment(tmp_path) -> Path:
+def experiment(tmp_path):
     shutil.copytree(Path(__file__).parent / "forgetful", tmp_path / "forgetful")
     file = tmp_path / "experiment.yaml"
     file.write_text(EXPERIMENT)

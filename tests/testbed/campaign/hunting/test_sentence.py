@@ -30,12 +30,6 @@ def test_a_network_that_was_drawn_is_reported_in_a_few_words():
     assert said.endswith("without any disturbance (with topology a ring of 5 regions, 4ms apart).")
 
 
-def test_a_case_without_disturbances_is_described():
-    assert sentence(violation(count=1), HuntCase(1, {}, ())) == (
-        "r1/client-2 never got an event of stream r0, without any disturbance."
-    )
-
-
 @pytest.mark.parametrize("kind", ["crashed", "unheard-of"])
 def test_a_breach_without_a_template_is_quoted(kind):
     said = sentence(violation(kind, said="r0/proxy-0 failed: KeyError\n  more"), HuntCase(1, {}, (KILL,)))

@@ -32,12 +32,12 @@ with file_lock(Path(sys.argv[1]), who="another user"):
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
+def nights(tmp_path):
     return Nights(tmp_path)
 
 
 @pytest.fixture
-def short(nights: Nights) -> Nights:
+def short(nights):
     """Return a night without time for its only entry, so that it ends at once."""
     nights.suite(f"name: long, set: {NO_TIME}", budget="1min")
     return nights
@@ -125,17 +125,16 @@ def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "said", "code"),
+    ("owner", "name", "kind", "said", "code"),
     [
-        (History, "compact", "the history was not compacted", 0),
-        (checking, "check_night", "the night was not checked", 1),
-        (analysis.pages.nights, "write_site", "the morning page was not written", 0),
-        (pruning, "plan_pruning", "no room was made on the disk", 0),
+        (History, "compact", AnalysisError, "the history was not compacted", 0),
+        (checking, "check_night", OSError, "the night was not checked", 1),
+        (analysis.pages.nights, "write_site", ZeroDivisionError, "the morning page was not written", 0),
+        (pruning, "plan_pruning", AnalysisError, "no room was made on the disk", 0),
     ],
 )
-@pytest.mark.parametrize("kind", [AnalysisError, OSError, ZeroDivisionError])
 def test_errors_at_the_end_are_reported_and_the_rest_is_done(
-    short, monkeypatch, capsys, owner, name, said, code, kind
+    short, monkeypatch, capsys, owner, name, kind, said, code
 ):
     broken(monkeypatch, owner, name, kind("broken"))
     assert short.run("--keep", "1GB", "--hook-always", short.hook) == code

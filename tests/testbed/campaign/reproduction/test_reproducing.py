@@ -1,28 +1,26 @@
 """An archived run is made again from what stands in it; what it claims then holds, or does not."""
 
 import json
-import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.timelines import summary
-from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRun
 from experiments.loader import load_experiment
 from experiments.records.rundir import RunDirectory
+from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.cli import main
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
 from testbed.sweeps import plain
-from tests.testbed.campaign.repacking import repacked
-from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+from tests.testbed.campaign.repacking import plant, repacked
+from tests.testbed.runner.live import write_experiment
 from topologies.loader import load_topology
 
 VIRTUAL = "on: simulator\ncaptures: none\nexpect: [events.lost == 0]\n"
@@ -56,12 +54,12 @@ def archive_of(folder: Path, *options: str, faults: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def virtual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def virtual(tmp_path_factory):
     return archive_of(tmp_path_factory.mktemp("virtual"), faults=VIRTUAL)
 
 
 @pytest.fixture
-def archive(virtual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def archive(virtual, tmp_path, monkeypatch):
     """Copy the archive to a colleague's otherwise empty working directory."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copy(virtual, tmp_path / "tiny.tar.zst"))
@@ -76,15 +74,15 @@ def the_repeats() -> SweepDirectory:
     return SweepDirectory.open(path)
 
 
-def plant(figure: str, value: object) -> Any:
-    """Return a change of the directory that falsifies a claim in claims.json."""
+def forging(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Return a change of a run's directory that changes run.json."""
 
-    def change(run: Path) -> None:
-        said = json.loads((run / "claims.json").read_text())
-        next(each for each in said["claims"] if each["figure"] == figure)["value"] = value
-        (run / "claims.json").write_text(json.dumps(said))
+    def forge(run: Path) -> None:
+        record = json.loads((run / "run.json").read_text())
+        change(record)
+        (run / "run.json").write_text(json.dumps(record))
 
-    return change
+    return forge
 
 
 def verdicts(said: str) -> dict[str, str]:
@@ -94,9 +92,7 @@ def verdicts(said: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_run_in_virtual_time_comes_to_exactly_the_same(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_in_virtual_time_comes_to_exactly_the_same(archive, capsys):
     assert reproduce(archive) == 0
     said = capsys.readouterr().out
     assert said.startswith(
@@ -115,18 +111,16 @@ def test_a_run_in_virtual_time_comes_to_exactly_the_same(
 
 
 @pytest.mark.slow
-def test_changed_archive_content_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reproduce(archive, "--repeat", "2") == 0
-    resume = ("--repeat", "2", "--resume", str(the_repeats().path))
-
-    repacked(archive, plant("events.delivered", 7))
+def test_changed_content_differs_and_is_undecided_without_a_valid_repeat(archive, capsys):
+    assert reproduce(archive) == 0
+    directory = the_repeats()
+    resume = ("--resume", str(directory.path))
+    repacked(archive, lambda run: plant(run, "events.delivered", 7))
     capsys.readouterr()
     assert reproduce(archive, *resume) == 1
     said = capsys.readouterr().out
     assert re.search(r"^  events\.delivered +7 +[\d,]+ +DIFFERS$", said, re.MULTILINE)
     assert re.fullmatch(r"not reproduced: 1 of \d+ claims differ", said.splitlines()[-1])
-
-    shutil.rmtree("forged")
 
     def forge(run: Path) -> None:
         path = run / "deliveries" / "r1-client-0.deliveries"
@@ -138,39 +132,18 @@ def test_changed_archive_content_differs(archive: Path, capsys: pytest.CaptureFi
     assert "  deliveries/r1-client-0.deliveries: differs from the archive\n" in said
     assert said.endswith(" claims differ, 1 of 6 files of deliveries differ\n")
 
-
-@pytest.mark.slow
-def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reproduce(archive, "--repeat", "2") == 0
-    directory = the_repeats()
     content = json.loads(directory.sweep_json.read_text())
-    content["runs"][1] |= {"state": "pending", "verdict": None}
+    content["runs"][0] |= {"verdict": "invalid"}
     directory.sweep_json.write_text(json.dumps(content))
-    kept = directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns
-    capsys.readouterr()
-    assert reproduce(archive, "--resume", str(directory.path)) == 2
-    assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2"
-        " and seed 1\n"
-    )
-    assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 0
-    said = capsys.readouterr()
-    assert "1 of 2 runs to go\n" in said.err
-    assert said.out.splitlines()[-1].startswith("reproduced: ")
-    assert directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns == kept
-
-    def other(run: Path) -> None:
-        record = json.loads((run / "run.json").read_text())
-        record["plan"]["duration_us"] += 1
-        (run / "run.json").write_text(json.dumps(record))
-
-    repacked(archive, other)
-    assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 2
-    assert f"cannot go on: it is not a reproduction of {archive}\n" in capsys.readouterr().err
+    assert reproduce(archive, *resume) == 1
+    said = capsys.readouterr().out
+    why = "no repeat was measured"
+    assert re.search(rf"^  all \d+ claims are UNDECIDED: {why}$", said, re.MULTILINE)
+    assert "not reproduced: none of 1 repeats were valid" in said
 
 
 @pytest.mark.slow
-def test_other_seeds_are_replanned_and_may_differ(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_seeds_are_replanned_and_may_differ(archive, capsys):
     assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
     said = capsys.readouterr().out
     assert "here: 3 passed; 3 in all, planned for seeds 5 to 7\n" in said
@@ -182,75 +155,24 @@ def test_other_seeds_are_replanned_and_may_differ(archive: Path, capsys: pytest.
     assert {link.forward.delay_us for link in records[0].plan.links if link.kind == "wan"} == {5_000}
 
 
-def test_other_seeds_need_what_is_planned_as_it_was(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    faster = changed_record(lambda record: record["plan"].update(duration_us=1_000_000))
+def test_other_seeds_need_what_is_planned_as_it_was(archive, capsys):
+    faster = forging(lambda record: record["plan"].update(duration_us=1_000_000))
     assert reproduce(repacked(archive, faster), "--seed", "5") == 2
     said = f"cutset: --seed: {archive} was planned differently than it is planned now: use its own seed\n"
     assert capsys.readouterr().err == said
     assert not list(Path.cwd().glob("runs/*"))
 
 
-@pytest.mark.slow
-def test_differences_of_machine_and_versions_are_one_line(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def older(run: Path) -> None:
-        record = json.loads((run / "run.json").read_text())
-        record["versions"]["python"] = "3.9.1"
-        record["machine"] |= {"memory_bytes": 3 << 29, "hostname": "elsewhere"}
-        (run / "run.json").write_text(json.dumps(record))
-
-    assert reproduce(repacked(archive, older)) == 0
-    [line] = [each for each in capsys.readouterr().out.splitlines() if each.startswith("differences")]
-    assert "versions.python 3.9.1 -> 3." in line
-    assert "machine.memory_bytes 1.5 GiB -> " in line
-    assert "machine.hostname elsewhere -> " in line
-
-
-@pytest.mark.slow
-def test_claims_that_no_repeat_measured_are_undecided(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert reproduce(archive, "--on", "simulator", "--repeat", "1") == 0
-    directory = the_repeats()
-    content = json.loads(directory.sweep_json.read_text())
-    content["runs"][0] |= {"verdict": "invalid"}
-    directory.sweep_json.write_text(json.dumps(content))
-    capsys.readouterr()
-    assert reproduce(archive, "--repeat", "1", "--resume", directory.name) == 1
-    said = capsys.readouterr().out
-    why = "no repeat was measured"
-    assert re.search(rf"^  all \d+ claims are UNDECIDED: {why}$", said, re.MULTILINE)
-    assert said.endswith("not reproduced: none of 1 repeats were valid\n")
-
-
 OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
 """Kinds of figures that other load on the processors may change beyond the spread of four repeats: times."""
 
 
-@pytest.fixture(scope="module")
-def _however_busy() -> Iterator[None]:
-    """How busy this machine was invalidates no run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summary, "machine_problems", lambda record, metadata: [])
-        yield
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, _however_busy: None) -> Path:
-    """Return the archive of a run of real processes."""
-    settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
-    return archive_of(tmp_path_factory.mktemp("real"), *settings, faults="")
-
-
 @pytest.mark.network
-def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
-    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    archive = Path(shutil.copy(real, tmp_path))
+    monkeypatch.setattr(summary, "machine_problems", lambda record, metadata: [])  # however busy it is
+    settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
+    archive = archive_of(tmp_path, *settings, faults="")
     options = ("--repeat", "4", "--within", "50")
     capsys.readouterr()
     code = reproduce(archive, *options)
@@ -270,7 +192,7 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     assert [record.plan.workload["rate_per_s"] for record in repeats] == [200] * 4
     assert all(record.captures and record.links != "simulator" for record in repeats)
 
-    repacked(archive, plant("throughput.events_per_s", 5.0))
+    repacked(archive, lambda run: plant(run, "throughput.events_per_s", 5.0))
     assert reproduce(archive, *options, "--resume", directory.name) == 1
     said = capsys.readouterr().out
     now_off = {figure for figure, verdict in verdicts(said).items() if verdict != "HOLDS"}
@@ -279,45 +201,45 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     assert re.fullmatch(rf"not reproduced: {total} of \d+ claims differ", said.splitlines()[-1])
 
 
-@pytest.mark.network
-def test_one_that_was_interrupted_says_how_it_goes_on(
-    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    archive = Path(shutil.copy(real, tmp_path))
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    command = [*CUTSET, "reproduce", str(archive), "--repeat", "2"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert any(line.startswith("[1/2] ") for line in process.stderr), "the first repeat ended"
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+@pytest.mark.slow
+def test_one_that_was_interrupted_says_how_it_goes_on(archive, monkeypatch, capsys):
+    end_run = RunningSweep.end_run
+
+    def interrupted(sweep: RunningSweep, run: SweepRun) -> str:
+        end_run(sweep, run)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunningSweep, "end_run", interrupted)
+        assert reproduce(archive, "--repeat", "2") == 130
     directory = the_repeats()
-    assert directory.read().runs[0].verdict in {"passed", "invalid"}  # that process knows when it was busy
+    assert [run.verdict for run in directory.read().runs] == ["passed", None]
+    kept = directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns
+    said = capsys.readouterr().out
     [going_on] = re.findall(r"^interrupted: continue with `cutset (.*)`$", said, re.MULTILINE)
-    assert main.run(shlex.split(going_on)) == 1  # two repeats are too few to decide anything
-    assert [run.verdict for run in directory.read().runs][1:] == ["passed"]
+    assert reproduce(archive, "--resume", str(directory.path)) == 2
+    assert capsys.readouterr().err == (
+        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2"
+        " and seed 1\n"
+    )
+    assert main.run(shlex.split(going_on)) == 0
+    said = capsys.readouterr()
+    assert "1 of 2 runs to go\n" in said.err
+    assert said.out.splitlines()[-1].startswith("reproduced: ")
+    assert [run.verdict for run in directory.read().runs] == ["passed"] * 2
+    assert directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns == kept
+    repacked(archive, forging(lambda record: record["plan"].update(duration_us=1)))
+    assert main.run(shlex.split(going_on)) == 2
+    assert f"cannot go on: it is not a reproduction of {archive}\n" in capsys.readouterr().err
 
 
-def test_an_archive_that_was_cut_off_is_refused(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_that_was_cut_off_is_refused(archive, capsys):
     content = archive.read_bytes()
     archive.write_bytes(content[: len(content) // 2])
     assert reproduce(archive) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cutset: {archive}: is damaged, or no packed run: ")
     assert [path.name for path in Path.cwd().iterdir()] == [archive.name]
-
-
-def changed_record(change: Any) -> Any:
-    def forge(run: Path) -> None:
-        record = json.loads((run / "run.json").read_text())
-        change(record)
-        (run / "run.json").write_text(json.dumps(record))
-
-    return forge
 
 
 @pytest.mark.parametrize(
@@ -329,26 +251,27 @@ def changed_record(change: Any) -> Any:
         ),
         (lambda run: (run / "claims.json").write_text("[1"), "claims.json: is not JSON"),
         (lambda run: (run / "claims.json").write_text("{}"), "claims.json: claims: holds no claims"),
-        (plant("events.lost", [0]), "is not a claim: it needs figure, value, bar and tolerance"),
         (
-            changed_record(lambda record: record.update(shell={"with_faults": True})),
+            lambda run: plant(run, "events.lost", [0]),
+            "is not a claim: it needs figure, value, bar and tolerance",
+        ),
+        (
+            forging(lambda record: record.update(shell={"with_faults": True})),
             "was made at the prompt of `cutset shell`: manual commands cannot be reproduced",
         ),
         (
-            changed_record(lambda record: record["plan"].update(system="sprinkle")),
+            forging(lambda record: record["plan"].update(system="sprinkle")),
             "there is no system sprinkle here: did you mean sprinkler?",
         ),
         (
-            changed_record(lambda record: record["plan"].update(experiment="../../tiny")),
+            forging(lambda record: record["plan"].update(experiment="../../tiny")),
             "is no name of a file or folder: it leads elsewhere",
         ),
-        (changed_record(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
+        (forging(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
     ],
     ids=["no claims", "no JSON", "none", "no number", "shell", "system", "leads elsewhere", "no plan"],
 )
-def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(
-    archive: Path, capsys: pytest.CaptureFixture[str], change: Any, said: str
-) -> None:
+def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(archive, capsys, change, said):
     assert reproduce(repacked(archive, change)) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("cutset: ")
@@ -367,18 +290,14 @@ def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(
         (["tiny.tar.zst", "--repeat", "0"], "0 is not in the range 1<=x<=1000"),
     ],
 )
-def test_a_missing_archive_is_bad_input(
-    archive: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
-) -> None:
+def test_a_missing_archive_is_bad_input(archive, capsys, given, said):
     assert archive.name == "tiny.tar.zst"
     assert main.run(["reproduce", *given]) == 2
     assert said in capsys.readouterr().err
     assert not Path("runs").exists()
 
 
-def test_a_run_that_was_not_analysed_claims_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_was_not_analysed_claims_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main.run(["run", str(write_experiment(tmp_path, faults=VIRTUAL)), "--no-analyze"]) == 0
     capsys.readouterr()
@@ -387,9 +306,7 @@ def test_a_run_that_was_not_analysed_claims_nothing(
 
 
 @pytest.mark.slow
-def test_one_run_of_a_sweep_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_run_of_a_sweep_is_repeated(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     sweep = "sweep: {workload.rate: [100/s, 200/s]}\n"
     archive = archive_of(tmp_path, faults=sweep + VIRTUAL)
@@ -404,7 +321,7 @@ def test_one_run_of_a_sweep_is_repeated(
 
 
 @pytest.fixture
-def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+def letters(tmp_path, monkeypatch):
     """Return a run of a system of programs, with the parts that a reproduction reads."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "post.yaml").write_text(POST)
@@ -419,18 +336,14 @@ def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     return run
 
 
-def test_programs_that_are_not_installed_are_named_before_anything_starts(
-    letters: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_that_are_not_installed_are_named_before_anything_starts(letters, capsys):
     assert reproduce(letters.path) == 3
     lacks = "post needs what is not installed: `no-such-broker` (apt-get install no-such-broker)"
     assert lacks in capsys.readouterr().err
     assert not list(Path.cwd().glob("runs/*"))
 
 
-def test_unknown_programs_start_only_if_trusted(
-    letters: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_programs_start_only_if_trusted(letters, capsys):
     record = json.loads(letters.run_json.read_text())
     record["plan"]["programs"]["roles"]["publisher"]["run"] = ["another-broker"]
     letters.run_json.write_text(json.dumps(record))

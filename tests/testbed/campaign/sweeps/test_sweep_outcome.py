@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory, runs
@@ -15,7 +13,7 @@ CRASHED = replace(runs({}, 1, 7)[0], state=RunState.FAILED)
 RECORD = sweep_record(CRASHED, backend="my lab.yaml", links="relay")
 
 
-def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_can_be_pasted_whatever_the_paths_are(capsys):
     given = ("my tiny.yaml", ["workload.rate=10/s", "name=a b"])
     show_sweep(SweepDirectory(Path("my runs/tiny")), RECORD, given)
     said = capsys.readouterr().out
@@ -27,9 +25,7 @@ def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFix
     ) in said
 
 
-def test_failed_sweep_expectations_are_reported_with_their_groups(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_failed_sweep_expectations_are_reported_with_their_groups(capsys):
     passed = replace(CRASHED, state=RunState.DONE, verdict="passed")
     missed = GroupJudgement(9.5, False, "topology=ring-6")
     held = GroupJudgement(1.0, True, "topology=star-5")

@@ -1,12 +1,11 @@
 """Texts on the runs of sweeps and nights: lines, remaining times, commands to repeat a run."""
 
-import shlex
 from dataclasses import replace
 
 import pytest
 
 from experiments.campaigns.campaign import FailureKind, RunHeadline, RunState
-from experiments.campaigns.sweepdir import SweepRun, replay_command
+from experiments.campaigns.sweepdir import SweepRun
 from testbed.campaign.texts.campaign_text import duration_text, run_line
 from tests.campaigns import night_run
 
@@ -25,10 +24,6 @@ def test_a_runs_line_tells_its_numbers_and_the_time_left():
         "[ 3/15] roles.driver=2 seed 8: passed, 1,234,568 events/s, p99 45 ms, took 12 s, "
         "about 2 min 10 s left"
     )
-
-
-def test_the_last_line_has_nothing_left():
-    assert run_line(ENDED, 3, 3, 0.0).endswith("took 12 s")
 
 
 def test_a_run_that_did_not_pass_says_why():
@@ -50,16 +45,3 @@ def test_a_run_that_did_not_pass_says_why():
 )
 def test_durations_have_two_places_at_most(seconds, text):
     assert duration_text(seconds) == text
-
-
-def test_a_run_is_replayed_alone_with_its_values_and_seed():
-    command = replay_command("x.yaml", ["captures=none"], POINT, "simulator")
-    assert command == (
-        "cutset run x.yaml --set captures=none --set sweep=null --set roles.driver=2"
-        " --seed 8 --repeat 1 --on simulator"
-    )
-
-
-def test_arguments_with_shell_characters_are_quoted():
-    command = replay_command("my file.yaml", ["faults=[{at: 1s, kill: a}]"], POINT, "local")
-    assert shlex.split(command)[2:5] == ["my file.yaml", "--set", "faults=[{at: 1s, kill: a}]"]

@@ -49,13 +49,10 @@ def test_linked_regions_are_near_and_the_first_at_the_upper_left():
     "network",
     [
         topology(1),
-        topology(2, (0, 1, "15ms")),
         topology(3, (0, 1, "0ms"), (1, 2, "0ms"), (0, 2, "0ms")),
         topology(4, (0, 1, "1ms"), (1, 2, "900ms"), (2, 3, "1ms")),
-        topology(4, (0, 1, "10ms"), (1, 2, "10ms"), (2, 3, "10ms")),
         topology(9, *((0, number, "10ms") for number in range(1, 9))),
-        topology(60, *((number, number + 1, "10ms") for number in range(59))),
-        load_topology("three-regions"),
+        topology(30, *((number, number + 1, "10ms") for number in range(29))),
     ],
 )
 def test_no_region_covers_another_and_none_is_outside(network):
@@ -66,7 +63,3 @@ def test_no_region_covers_another_and_none_is_outside(network):
         for other in found[number + 1 :]:
             across, down = np.abs(place - other)
             assert across >= APART[0] * 0.999 or down >= APART[1] * 0.999
-
-
-def test_the_same_topology_is_always_drawn_the_same():
-    assert (places(load_topology("four-regions")) == places(load_topology("four-regions"))).all()

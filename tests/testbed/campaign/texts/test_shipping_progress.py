@@ -22,27 +22,14 @@ def progress(
     ).as_message()
 
 
-def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take() -> None:
+def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take():
     files = MachineFiles("h0")
     for second in range(5):
         files.take(progress(ShippingState.SHIPPING, 20 * second), second)
     assert " ".join(files.text.split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
 
 
-def test_the_rate_is_that_of_the_last_seconds() -> None:
-    files = MachineFiles("h0")
-    for second, got_mb in enumerate([0, 100, 100, 100, 100, 100, 103]):
-        files.take(progress(ShippingState.SHIPPING, got_mb), second)
-    assert files.rate_bytes_per_s == 1 * MB
-
-
-def test_before_anything_is_known_nothing_is_claimed() -> None:
-    files = MachineFiles("h0")
-    files.take(progress(ShippingState.CONNECTING, 0, 0), 1.0)
-    assert " ".join(files.text.split()) == "h0 connecting"
-
-
-def test_broken_and_completed_transfers_are_reported_once() -> None:
+def test_broken_and_completed_transfers_are_reported_once():
     so_far = ShippingProgress()
     messages = [
         progress(ShippingState.SHIPPING, 10),
@@ -60,15 +47,13 @@ def test_broken_and_completed_transfers_are_reported_once() -> None:
     ]
 
 
-def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has() -> None:
+def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has():
     so_far = ShippingProgress()
     line = so_far.take(progress(ShippingState.GIVEN_UP, 100, note="h0: cannot be reached"), 0.0)
     assert line == "h0: given up: h0: cannot be reached; 200 MB are left there"
 
 
-def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it stands still
     with PlainFollower() as follow:
         for got_mb in range(0, 300, 10):
@@ -79,7 +64,7 @@ def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(
     assert last == "h0: all its files are here: 300 MB, sent as 30 MB"
 
 
-def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar() -> None:
+def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar():
     follow = LiveFollower()
     follow(progress(ShippingState.SHIPPING, 100))
     follow(progress(ShippingState.SHIPPING, 50, machine="h1"))
@@ -93,9 +78,7 @@ def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar() -> None:
 
 
 @pytest.mark.parametrize("kind", [PlainFollower, LiveFollower])
-def test_a_run_is_followed_while_machines_come_up_in_other_threads(
-    kind: type[PlainFollower | LiveFollower],
-) -> None:
+def test_a_run_is_followed_while_machines_come_up_in_other_threads(kind):
     """Machines that ship tell of themselves in threads of their own."""
     machines = 3000
     follow, done = kind(), threading.Event()

@@ -10,13 +10,6 @@ def test_the_dissector_is_printed_for_the_systems_port(capsys):
     assert 'name = "SPARSE_EVENTS"' in script
 
 
-def test_the_dissector_is_written_to_a_file_for_another_port(tmp_path, capsys):
-    path = tmp_path / "sprinkler.lua"
-    assert main.run(["dissector", "--port", "7100", "--output", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}\n"
-    assert "port = 7100," in path.read_text()
-
-
 def test_the_table_of_messages_is_markdown(capsys):
     assert main.run(["dissector", "--system", "sprinkler", "--format", "markdown"]) == 0
     assert capsys.readouterr().out.startswith("# Sprinkler's messages\n")

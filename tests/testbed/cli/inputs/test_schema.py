@@ -24,8 +24,3 @@ def test_tables_are_a_page(capsys):
     said = capsys.readouterr().out
     assert said.startswith("# Tables\n")
     assert "| `p99_ms` | double | 99th percentile, ms |" in said
-
-
-def test_other_schemas_are_bad_input(capsys):
-    assert main.run(["schema", "plan"]) == 2
-    assert "'experiment', 'topology'" in capsys.readouterr().err

@@ -12,13 +12,13 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> list[str]:
+def runs(tmp_path):
     """Two runs."""
     return [str(write_run(tmp_path / name, SCENARIOS[name]).path) for name in ("passed", "narrow")]
 
 
 @pytest.mark.slow
-def test_the_page_is_in_the_last_run_by_default(runs: list[str], tmp_path: Path, capsys: Capture) -> None:
+def test_the_page_is_in_the_last_run_by_default(runs, tmp_path, capsys):
     assert cutset(["compare", *runs]) == 0
     page = Path(runs[1]) / "comparison.html"
     assert capsys.readouterr().out.startswith(f"comparison   {page} (")
@@ -27,7 +27,7 @@ def test_the_page_is_in_the_last_run_by_default(runs: list[str], tmp_path: Path,
     assert (tmp_path / "page.html").exists()
 
 
-def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -> None:
+def test_text_is_printed_and_no_page_written(runs, capsys):
     assert cutset(["compare", "--text", *runs]) == 0
     said = capsys.readouterr().out
     assert said.startswith("A  20260101T000000Z-link-failure-0a1b2c  passed")
@@ -44,14 +44,6 @@ def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -
         (["--text", "-o", "x.html", "{0}", "{1}"], "writes no page"),
     ],
 )
-def test_incomparable_runs_are_refused(
-    runs: list[str], arguments: list[str], why: str, capsys: Capture
-) -> None:
+def test_incomparable_runs_are_refused(runs, arguments, why, capsys):
     assert cutset(["compare", *(argument.format(*runs) for argument in arguments)]) == 2
     assert why in capsys.readouterr().err
-
-
-def test_a_run_without_analysis_says_what_to_do(runs: list[str], capsys: Capture) -> None:
-    (Path(runs[0]) / "summary.json").unlink()
-    assert cutset(["compare", *runs]) == 2
-    assert f"cutset analyze {runs[0]}" in capsys.readouterr().err

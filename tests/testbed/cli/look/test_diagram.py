@@ -1,18 +1,16 @@
 """`cutset diagram`: what it writes, what it says, and what it refuses in one line."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from experiments.records.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from tests.analysis.pages.report.report_scenario import Scenario
 from tests.analysis.pages.report.synthetic_run import write_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def run(tmp_path_factory):
     """Make an analysed run with a link failure at 19 s. Tests must not change it."""
     return write_run(tmp_path_factory.mktemp("diagrams"))
 
@@ -24,9 +22,7 @@ def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str
     return captured.out, captured.err
 
 
-def test_around_a_fault_it_shows_what_the_fault_did(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_around_a_fault_it_shows_what_the_fault_did(run, tmp_path, capsys):
     path = tmp_path / "cut.svg"
     out, err = drawn([str(run.path), "--around", "cut", "-o", str(path)], capsys)
     assert out.startswith(f"diagram      {path} (")
@@ -39,7 +35,7 @@ def test_around_a_fault_it_shows_what_the_fault_did(
     assert 'class="cross"' in picture
 
 
-def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_is_drawn_into_the_runs_figures(run, capsys):
     out, _ = drawn([str(run.path), "--from", "18", "--to", "18.2", "--region", "r1"], capsys)
     path = run.figure("diagram-18.000-18.200-r1", "svg")
     assert str(path) in out
@@ -47,9 +43,7 @@ def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest
 
 
 @pytest.mark.parametrize("stream", ["3", "s3", "r3"])
-def test_around_a_fault_another_stream_can_be_asked_for(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str
-) -> None:
+def test_around_a_fault_another_stream_can_be_asked_for(run, tmp_path, capsys, stream):
     path = tmp_path / "s3.svg"
     drawn([str(run.path), "--around", "cut", "--stream", stream, "--output", str(path)], capsys)
     picture = path.read_text()
@@ -59,7 +53,7 @@ def test_around_a_fault_another_stream_can_be_asked_for(
     assert shown == f"cutset diagram {run.path} --around cut --stream 3"
 
 
-def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_filters_narrow_it(run, tmp_path, capsys):
     path = tmp_path / "x.svg"
     asked = ["--from", "18", "--to", "18.2", "--host", "r0/proxy-0", "--type", "events", "--stream", "0"]
     drawn([str(run.path), *asked, "--output", str(path)], capsys)
@@ -92,29 +86,23 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--from", "1", "--to", "2"], "has no matching messages"),
     ],
 )
-def test_impossible_diagrams_are_refused(
-    run: RunDirectory, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_impossible_diagrams_are_refused(run, arguments, said, capsys):
     assert said in refused([str(run.path), *arguments], capsys)
 
 
-def test_a_picture_is_svg_and_goes_where_a_directory_is(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_picture_is_svg_and_goes_where_a_directory_is(run, tmp_path, capsys):
     asked = [str(run.path), "--around", "cut", "--output"]
     assert "should end in .svg" in refused([*asked, str(tmp_path / "a.png")], capsys)
     assert "its directory does not exist" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_without_captures_has_nothing_to_draw(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_captures_has_nothing_to_draw(tmp_path, capsys):
     run = write_run(tmp_path, Scenario(captures=False))
     assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
 
 
-def test_an_older_analysis_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_analysis_can_be_repeated(tmp_path, capsys):
     run = write_run(tmp_path, Scenario(crashed=True))
     asked = [str(run.path), "--from", "1", "--to", "2"]
     assert f"create it with `cutset analyze {run.path}`" in refused(asked, capsys)

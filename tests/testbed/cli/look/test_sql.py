@@ -26,7 +26,7 @@ LOST = "SELECT sender, receiver, length, fate FROM transfers WHERE fate = 'lost'
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> RunDirectory:
+def run(tmp_path_factory):
     return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
@@ -81,12 +81,6 @@ def test_rows_are_a_parquet_file(run, tmp_path, capsys):
     assert pq.read_table(output).to_pylist()[0]["fate"] == "lost"
 
 
-def test_a_question_may_be_longer_than_a_file_name_can_be(run, capsys):
-    long = " UNION ALL ".join(["SELECT 1 AS one"] * 300)
-    assert main.run(["sql", str(run.path), long]) == 0
-    assert "(300 rows" in capsys.readouterr().out
-
-
 def test_a_question_can_come_from_a_file(run, tmp_path, capsys):
     (tmp_path / "lost.sql").write_text(LOST)
     assert main.run(["sql", str(run.path), "--file", str(tmp_path / "lost.sql")]) == 0
@@ -119,13 +113,22 @@ def test_questions_come_from_standard_input_until_one_fails(run):
         (["RUN", "SELECT 1", "--format", "parquet"], 2, "--output FILE"),
         (["RUN", "SELECT 1", "--output", "/no/such/folder/x"], 2, "its directory does not exist"),
         (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "--file gives the question"),
+        (["RUN", "SELEC 1"], 1, "line 1: `SELEC`: only statements that return rows"),
+        (["RUN", "COPY runs TO 'rows.csv'"], 1, "only statements that return rows"),
+        (["RUN", ""], 2, "is empty: is a variable of the shell not set?"),
+        (["RUN", ";"], 2, "the question is empty"),
+        (["RUN", "SELECT(nothing)"], 1, "nothing"),
+        (["RUN", "--outptu"], 2, "No such option '--outptu'"),
+        (["RUN", "no-such-run"], 2, "there is no such run"),
     ],
 )
-def test_errors_are_one_line(run, capsys, arguments, code, said):
+def test_errors_are_one_line_and_write_nothing(run, capsys, monkeypatch, tmp_path, arguments, code, said):
+    monkeypatch.chdir(tmp_path)
     assert main.run(["sql", *(str(run.path) if each == "RUN" else each for each in arguments)]) == code
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_name_cannot_write_to_the_terminal(run, capsys):
@@ -200,27 +203,6 @@ def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
     assert "FROM streams;" in (tmp_path / "cutset/sql-history").read_text()
 
 
-@pytest.mark.parametrize(
-    ("question", "code", "said"),
-    [
-        ("SELEC 1", 1, "line 1: `SELEC`: only statements that return rows"),
-        ("TABLE nowhere", 1, "nowhere"),
-        ("COPY runs TO 'rows.csv'", 1, "only statements that return rows"),
-        ("", 2, "is empty: is a variable of the shell not set?"),
-        (" ", 2, "the question is empty"),
-        (";", 2, "the question is empty"),
-        ("SELECT(nothing)", 1, "nothing"),
-        ("--outptu", 2, "No such option '--outptu'"),
-        ("no-such-run", 2, "there is no such run"),
-    ],
-)
-def test_errors_in_the_last_argument_are_reported(run, capsys, monkeypatch, tmp_path, question, code, said):
-    monkeypatch.chdir(tmp_path)
-    assert main.run(["sql", str(run.path), question]) == code
-    assert said in capsys.readouterr().err
-    assert not any(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("question", ["TABLE runs", "-- of all\nSELECT 1", "/* of all */ SELECT 1"])
 def test_a_question_may_begin_with_any_word_or_a_comment(run, capsys, question):
     assert main.run(["sql", str(run.path), question]) == 0
@@ -233,3 +215,9 @@ def test_each_of_several_questions_is_answered(run, capsys, tmp_path):
     output = ["--output", str(tmp_path / "rows.csv"), "--format", "csv"]
     assert main.run(["sql", str(run.path), "SELECT 1; SELECT 2", *output]) == 2
     assert "--output takes one question, but there are 2" in capsys.readouterr().err
+
+
+def test_a_question_may_be_longer_than_a_file_name_can_be(run, capsys):
+    long = " UNION ALL ".join(["SELECT 1 AS one"] * 300)
+    assert main.run(["sql", str(run.path), long]) == 0
+    assert "(300 rows" in capsys.readouterr().out

@@ -11,7 +11,7 @@ UNITS = ["cutset-nightly-quick.service", "cutset-nightly-quick.timer", "cutset-n
 
 
 @pytest.fixture
-def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def systemctl(tmp_path, monkeypatch):
     """Stands in for systemd's, and notes what it is asked; the file `refuse` makes it fail."""
     programs = tmp_path / "programs"
     programs.mkdir()

@@ -1,6 +1,7 @@
 """`cutset list`: a line each, and one bad file hides no other."""
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,10 +13,20 @@ from testbed.campaign import listing
 from testbed.cli import main
 
 
-@pytest.fixture(autouse=True)
-def kept(tmp_path_factory, monkeypatch) -> Path:
-    """Return the path of the list, which does not exist yet."""
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory):
+    """Return the path of a list that was made once."""
     path = tmp_path_factory.mktemp("cache") / "list.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "KEPT", path)
+        assert main.run(["list"]) == 0
+    return path
+
+
+@pytest.fixture(autouse=True)
+def kept(listed, tmp_path_factory, monkeypatch):
+    """Return the path of the list that a test finds, and may change."""
+    path = Path(shutil.copy(listed, tmp_path_factory.mktemp("kept")))
     monkeypatch.setattr(listing, "KEPT", path)
     return path
 
@@ -46,7 +57,8 @@ def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypat
     assert shown.split() == whole.split()
 
 
-def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path: Path, monkeypatch):
+def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path, monkeypatch, kept):
+    kept.unlink()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(loader, "FOLDER", tmp_path)
     (tmp_path / "bad.yaml").write_text("name: bad\ncolour: red\n")
@@ -58,7 +70,8 @@ def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path: Path, 
     assert "  bad  cannot be used: " in capsys.readouterr().out
 
 
-def test_the_list_is_made_once_until_something_changes(capsys, tmp_path: Path, monkeypatch):
+def test_the_list_is_made_once_until_something_changes(capsys, kept, tmp_path, monkeypatch):
+    kept.write_text("{")  # one that cannot be read is made again
     monkeypatch.setattr(listing, "PROJECT", tmp_path)
     written = tmp_path / "experiments" / "a.yaml"
     written.parent.mkdir()
@@ -71,14 +84,6 @@ def test_the_list_is_made_once_until_something_changes(capsys, tmp_path: Path, m
     written.write_text("name: b\n")
     main.run(["list"])
     assert capsys.readouterr().out.startswith("Topologies\n")
-
-
-def test_a_kept_list_that_cannot_be_read_is_made_again(capsys, kept: Path):
-    main.run(["list"])
-    made = capsys.readouterr().out
-    kept.write_text("{")
-    main.run(["list"])
-    assert capsys.readouterr().out == made
 
 
 def test_experiments_stand_below_the_question_they_answer():

@@ -15,7 +15,7 @@ Output = Callable[..., str]
 
 
 @pytest.fixture
-def plan(capsys: pytest.CaptureFixture[str]) -> Output:
+def plan(capsys):
     """Return a function that runs `cutset plan` with arguments and returns its output."""
 
     def output(*arguments: str) -> str:
@@ -142,9 +142,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys):
     assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"
 
 
-def test_for_an_inventory_the_plan_lists_each_machines_share(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_for_an_inventory_the_plan_lists_each_machines_share(tmp_path, capsys):
     inventory = tmp_path / "lab.yaml"
     machines = "".join(
         f"  - {{name: h{each}, control: 192.168.56.1{each}, experiment: 10.10.1.1{each}}}\n"

@@ -1,7 +1,6 @@
 """`cutset shell` up to its prompt: which of an experiment's fields count, and what it says of others."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ HAPPEN = "the faults of link-failure ({}) happen as planned"
 
 
 @pytest.fixture(autouse=True)
-def stopped_before_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+def stopped_before_the_sandbox(monkeypatch):
     def at_the_prompt(*_: Any, **__: Any) -> None:
         raise TestbedError("at the prompt")
 
@@ -25,7 +24,7 @@ def stopped_before_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def prepared(tmp_path, capsys):
     """run.json of a shell that got as far as its sandbox, and what it had said until then."""
 
     def open_shell(*options: str, experiment: str = "link-failure") -> tuple[dict[str, Any], str]:
@@ -46,7 +45,7 @@ def faults(content: dict[str, Any]) -> list[str]:
     "override",
     ["duration=15s", "faults=[]", "faults.cut.at=70s", "expect=[events.lost < 0]", "sweep={seed: [1, 2]}"],
 )
-def test_faults_and_expectations_do_not_hinder_overrides(prepared, override: str):
+def test_faults_and_expectations_do_not_hinder_overrides(prepared, override):
     content, said = prepared("--set", override)
     assert faults(content) == []
     assert content["plan"]["changes"] == []
@@ -79,9 +78,7 @@ def test_faults_by_chance_become_planned_ones_when_asked_for(prepared):
     assert "nemesis" not in content["experiment"]
 
 
-def test_faults_that_are_to_happen_must_begin_within_the_duration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_faults_that_are_to_happen_must_begin_within_the_duration(tmp_path, capsys):
     arguments = ["shell", "link-failure", "--out", str(tmp_path), "--with-faults", "--set", "duration=30s"]
     assert cutset(arguments) == 2
     assert (
@@ -90,6 +87,6 @@ def test_faults_that_are_to_happen_must_begin_within_the_duration(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fields_that_count_are_checked_as_usual(capsys: pytest.CaptureFixture[str]):
+def test_fields_that_count_are_checked_as_usual(capsys):
     assert cutset(["shell", "link-failure", "--set", "workload.rate=5"]) == 2
     assert "workload.rate: 5 has no unit" in capsys.readouterr().err

@@ -1,8 +1,6 @@
 """`cutset fetch` before it asks any machine; for more see `tests.testbed.machines.shipping.test_fetching`."""
 
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +17,12 @@ machines: [{{name: h0, control: "127.0.0.1", port: {port}, experiment: 10.10.1.1
 
 
 @pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     """Was on a machine, and its inventory is gone."""
     run = RunDirectory(tmp_path / "20260101T000000Z-one-aaaaaa")
     run.make()
@@ -36,18 +34,14 @@ def run(tmp_path: Path) -> RunDirectory:
     return run
 
 
-def test_a_run_that_is_all_here_needs_no_inventory(
-    run: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_all_here_needs_no_inventory(run, capsys):
     set_run(run, shipped=[{"machine": "h0", "complete": True}])
     assert cutset(["fetch", str(run.path)]) == 0
     assert capsys.readouterr().out == f"All files of {run.name} are here: cutset analyze {run.path}\n"
 
 
 @pytest.mark.parametrize("shipped", [[], [{"machine": "h0", "complete": False}]], ids=["nothing", "a part"])
-def test_a_run_that_is_not_says_how_to_name_another_inventory(
-    run: RunDirectory, capsys: pytest.CaptureFixture[str], shipped: list[dict[str, object]]
-) -> None:
+def test_a_run_that_is_not_says_how_to_name_another_inventory(run, capsys, shipped):
     set_run(run, shipped=shipped)
     record_started(run, run.path.parent / "lab.yaml")
     assert cutset(["fetch", str(run.path)]) == 2
@@ -57,16 +51,14 @@ def test_a_run_that_is_not_says_how_to_name_another_inventory(
 
 
 @pytest.fixture
-def listener() -> Iterator[socket.socket]:
+def listener():
     """Run an SSH server that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         yield server
 
 
-def test_a_run_of_others_names_no_machine_to_log_in_to(
-    run: RunDirectory, listener: socket.socket, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_others_names_no_machine_to_log_in_to(run, listener, capsys):
     """Its run.json names an inventory that it brings along, with a host key that fits."""
     brought = run.captures / "lab.yaml"
     brought.write_text(INVENTORY.format(port=listener.getsockname()[1], key="A" * 43))
@@ -78,9 +70,7 @@ def test_a_run_of_others_names_no_machine_to_log_in_to(
         listener.accept()
 
 
-def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_here(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_here(run, tmp_path, capsys):
     inventory = tmp_path / "mine.yaml"
     inventory.write_text("inventory: mine\n")
     record_started(run, inventory)
@@ -91,7 +81,7 @@ def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_
     assert inventory_of(run) is None
 
 
-def test_a_run_starts_even_if_nothing_can_be_recorded(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_run_starts_even_if_nothing_can_be_recorded(run, tmp_path):
     (tmp_path / "state").write_text("no folder")
     record_started(run, tmp_path / "mine.yaml")
     assert inventory_of(run) is None

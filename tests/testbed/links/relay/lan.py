@@ -61,10 +61,6 @@ class Late(RelayEmulator):
         return super().change(link, direction, parameters, blackhole=blackhole)
 
 
-class LateBridged(Late, Bridged):
-    """Both."""
-
-
 class Lan(Network):
     """A region of three hosts, on whose links `lan` are the parameters."""
 
@@ -132,9 +128,9 @@ def sent_by_turns(way: str, parameters: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> dict[str, Any]:
+def into_a_narrow_link(rate_bits_per_s: int, queue_packets: int) -> dict[str, Any]:
     """Send a burst to a host behind a link with a lower rate than the sender's and a much shorter queue."""
-    with Lan(LinkParameters(delay_us=2000), Bridged if way == "bridged" else RelayEmulator) as lan:
+    with Lan(LinkParameters(delay_us=2000)) as lan:
         narrow = LinkParameters(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
         lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, narrow)
         stamper = lan.stamper(0, 2, BURST_BYTES)
@@ -163,9 +159,9 @@ def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
         return {"came": len(stamper.arrivals), "counters": lan.counters(2, LinkDirectionName.BACKWARD)}
 
 
-def cut_in_flight(way: str) -> dict[str, Any]:
+def cut_in_flight() -> dict[str, Any]:
     """Cut a link towards a host with datagrams in flight, heal it, and cut the other direction."""
-    with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
+    with Lan(LinkParameters(delay_us=500)) as lan:
         lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, FAR)
         towards, back, beside = lan.stamper(0, 2), lan.stamper(2, 0), lan.stamper(0, 1)
         came: dict[str, list[int]] = {"towards": [], "back": [], "beside": []}
@@ -200,46 +196,12 @@ def cut_in_flight(way: str) -> dict[str, Any]:
         return {"came": came, "swallowed": dropped, "in_order": in_order}
 
 
-def taken_down(way: str) -> dict[str, list[int]]:
-    """Datagrams before, while and after the LAN's port of a host was down: to it, from it, beside it."""
-    with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
-        stampers = {"to": lan.stamper(0, 2), "from": lan.stamper(2, 0), "beside": lan.stamper(0, 1)}
-        came: dict[str, list[int]] = {name: [] for name in stampers}
-        for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
-            lan.put(2, LinkDirectionName.BACKWARD, state, LinkParameters(delay_us=500))
-            before = {}
-            for name, stamper in stampers.items():
-                if state is LinkState.UP:
-                    wait_until(stamper.passes, f"a datagram {name} it")
-                before[name] = len(stamper.arrivals)
-                for _ in range(DATAGRAMS):
-                    stamper.send()
-            collect_until_quiet(list(stampers.values()), QUIET_S)
-            for name, stamper in stampers.items():
-                came[name].append(len(stamper.arrivals) - before[name])
-        return came
-
-
-def not_for_a_host() -> dict[str, Any]:
-    """Return the bridge's packets of a broadcast, of one to the gateway, and of one to a host."""
-    with Lan(LinkParameters(delay_us=500)) as lan:
-        gateway = next(each.address for each in lan.plan.hosts if each.role == "gateway")
-        with in_host(lan, host(0), lan._socket) as sender:
-            grown = []
-            for address in ("10.0.255.255", gateway, "10.0.0.3"):
-                before = lan.passed_on(0)
-                sender.sendto(b"anybody", (address, PORT))
-                time.sleep(QUIET_S)
-                grown.append(lan.passed_on(0) - before)
-            return {"grown": grown}
-
-
-def taken_down_under_way(way: str) -> dict[str, list[int]]:
+def taken_down_under_way() -> dict[str, list[int]]:
     """Take a host's port down while datagrams are sent continuously.
 
     Return those that were due before that instant and did not arrive, and those sent after it that arrived.
     """
-    with Lan(LinkParameters(delay_us=500), LateBridged if way == "bridged" else Late) as lan:
+    with Lan(LinkParameters(delay_us=500), Late) as lan:
         stamper, stop = lan.stamper(0, 2), threading.Event()
 
         def send() -> None:

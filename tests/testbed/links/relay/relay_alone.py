@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from typing import Any
 
@@ -10,7 +9,6 @@ from experiments.planned.changes import LinkDirectionName
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.relay.controller import RelayEmulator
-from testbed.links.relay.port import RelayPort
 from testbed.links.wiring import LinkWiring
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
@@ -58,27 +56,6 @@ def unknown_link() -> str | None:
             lab.emulator.counters()
             return str(error)
     return None
-
-
-def stopped_twice() -> list[str | None]:
-    """Check that a relay that is stopped twice reports no failure and is gone."""
-    with Lab("relay", {"link": LinkParameters()}) as lab:
-        emulator = _relay(lab)
-        emulator.stop()
-        emulator.stop()
-        assert emulator.pid is None
-        return [emulator.failure()]
-
-
-def receive_buffer() -> int:
-    """Return the size of the receive buffer of the relay's sockets."""
-    run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
-    port = RelayPort("one", (1, 1, 1))
-    with socket.socket(fileno=os.dup(port.out)) as sock:
-        size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-    port.close()
-    port.close()
-    return size
 
 
 def late_cut() -> dict[str, int]:
@@ -156,16 +133,6 @@ def many_links(count: int) -> list[Any]:
         return [len(emulator.counters()) // 2, emulator.failure()]
     finally:
         emulator.stop()
-
-
-def which_get_through() -> list[int]:
-    """Return the datagrams that pass a lossy link."""
-    with Lab("relay", {"link": LinkParameters(loss=0.3)}) as lab:
-        stamper = Stamper(lab.udp("link"))
-        for _ in range(100):
-            stamper.send()
-        lab.settle("link", stamper)
-        return [arrival.number for arrival in stamper.arrivals]
 
 
 def _relay(lab: Lab) -> RelayEmulator:

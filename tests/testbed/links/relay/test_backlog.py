@@ -2,8 +2,6 @@
 
 from random import Random
 
-import pytest
-
 from testbed.links.relay import link_direction as link_direction_module
 from testbed.links.relay.ingress import Ingress, IngressBacklog
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
@@ -39,10 +37,10 @@ def make_ingress(name: str, delay_queue: DelayQueue, arrived: int = 0) -> Ingres
         Arrivals(arrived),
         LinkDirection(0, LinkParameters(), Random(1), delay_queue),
         delay_queue,
-    )  # type: ignore[arg-type]
+    )
 
 
-def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion() -> None:
+def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion():
     delay_queue, backlog = DelayQueue(), IngressBacklog()
     burst, few, more = (
         make_ingress(name, delay_queue, count) for name, count in [("a", MANY), ("b", 10), ("c", MANY)]
@@ -60,7 +58,7 @@ def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion() -> None:
     assert (burst.link_direction.frames, more.link_direction.frames) == (MANY, MANY)
 
 
-def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is() -> None:
+def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is():
     delay_queue, backlog = DelayQueue(), IngressBacklog()
     ingresses = [make_ingress(name, delay_queue, MANY) for name in "abc"]
     for ingress in ingresses:
@@ -72,7 +70,7 @@ def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is() -> None:
     assert len({ingress.link_direction.frames for ingress in ingresses}) == 1
 
 
-def test_frames_waiting_for_admission_count_as_held_once() -> None:
+def test_frames_waiting_for_admission_count_as_held_once():
     delay_queue = DelayQueue()
     ingress = make_ingress("a", delay_queue, arrived=3)
     for _ in range(2):
@@ -86,7 +84,7 @@ def test_frames_waiting_for_admission_count_as_held_once() -> None:
     assert (len(delay_queue.heap), delay_queue.queued_bytes) == (5, 5 * SIZE)
 
 
-def test_no_more_is_handed_over_than_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_handed_over_than_may_be_held(monkeypatch):
     monkeypatch.setattr(link_direction_module, "QUEUED_BYTES_MAX", 20 * SIZE)
     delay_queue = DelayQueue()
     sender, receiver = make_ingress("a", delay_queue), make_ingress("b", delay_queue)

@@ -44,10 +44,6 @@ def segments_of(frames: Iterable[bytes]) -> list[bytes]:
     ]
 
 
-def without_vnet(frames: Iterable[bytes]) -> list[bytes]:
-    return [frame[VNET_BYTES:] for frame in frames]
-
-
 parameters_of = st.builds(
     LinkParameters,
     delay_us=st.integers(0, 100_000),
@@ -64,9 +60,7 @@ parameters_of = st.builds(
     ),
     st.floats(0, 1),
 )
-def test_nothing_leaves_early_or_overtakes_and_everything_is_accounted_for(
-    parameters: LinkParameters, traffic: list[tuple[int, bytes]], jitter: float
-) -> None:
+def test_nothing_leaves_early_or_overtakes_and_everything_is_accounted_for(parameters, traffic, jitter):
     jitter_us = int(parameters.delay_us * jitter)
     link_direction, delay_queue = make_link_direction(
         LinkParameters(
@@ -95,7 +89,7 @@ def test_nothing_leaves_early_or_overtakes_and_everything_is_accounted_for(
 
 
 @given(st.sampled_from([0.01, 0.1, 0.5, 1.0]), st.integers(0, 1000))
-def test_the_same_segments_are_lost_with_and_without_offloads(loss: float, seed: int) -> None:
+def test_the_same_segments_are_lost_with_and_without_offloads(loss, seed):
     offloaded, offloaded_hold = make_link_direction(LinkParameters(loss=loss), seed)
     alone, alone_hold = make_link_direction(LinkParameters(loss=loss), seed)
     admit_all(offloaded, [OFFLOADED] * 5)
@@ -105,24 +99,8 @@ def test_the_same_segments_are_lost_with_and_without_offloads(loss: float, seed:
     assert offloaded.dropped_loss == alone.dropped_loss
 
 
-def test_loss_is_as_probable_as_asked() -> None:
-    link_direction, _ = make_link_direction(LinkParameters(loss=0.05))
-    admit_all(link_direction, ALONE * 2500)
-    assert link_direction.dropped_loss == pytest.approx(5000, rel=0.06)
-
-
-def test_segments_follow_each_other_at_the_rate() -> None:
-    link_direction, delay_queue = make_link_direction(
-        LinkParameters(delay_us=1000, rate_bits_per_s=10_000_000)
-    )
-    admit_all(link_direction, [small(1250)] * 4)
-    assert [at for at, _ in releases(delay_queue)] == pytest.approx([2 * MS, 3 * MS, 4 * MS, 5 * MS], abs=10)
-
-
 @pytest.mark.parametrize("rate_bits_per_s", [10_000_000, 100_000_000, 1_000_000_000])
-def test_an_offloaded_frame_takes_as_long_as_its_segments_and_leaves_in_short_pieces(
-    rate_bits_per_s: int,
-) -> None:
+def test_an_offloaded_frame_takes_as_long_as_its_segments_and_leaves_in_short_pieces(rate_bits_per_s):
     offloaded, offloaded_hold = make_link_direction(LinkParameters(rate_bits_per_s=rate_bits_per_s))
     alone, alone_hold = make_link_direction(LinkParameters(rate_bits_per_s=rate_bits_per_s))
     admit_all(offloaded, [OFFLOADED])
@@ -136,7 +114,7 @@ def test_an_offloaded_frame_takes_as_long_as_its_segments_and_leaves_in_short_pi
     assert segments_of(frame for _, frame in pieces) == ALONE
 
 
-def test_the_queue_takes_so_many_segments_and_drops_what_comes_last_with_and_without_offloads() -> None:
+def test_the_queue_takes_so_many_segments_and_drops_what_comes_last_with_and_without_offloads():
     for frames in ([OFFLOADED], ALONE):
         link_direction, delay_queue = make_link_direction(
             LinkParameters(rate_bits_per_s=1_000_000, queue_packets=10)
@@ -146,7 +124,7 @@ def test_the_queue_takes_so_many_segments_and_drops_what_comes_last_with_and_wit
         assert link_direction.dropped_queue == SEGMENTS - 11
 
 
-def test_the_queue_has_room_again_when_segments_were_sent() -> None:
+def test_the_queue_has_room_again_when_segments_were_sent():
     link_direction, _ = make_link_direction(LinkParameters(rate_bits_per_s=10_000_000, queue_packets=3))
     admit_all(link_direction, [small(1250)] * 6)
     assert link_direction.dropped_queue == 2
@@ -154,7 +132,7 @@ def test_the_queue_has_room_again_when_segments_were_sent() -> None:
     assert link_direction.dropped_queue == 2 + 4
 
 
-def test_time_in_flight_takes_no_room_in_the_queue() -> None:
+def test_time_in_flight_takes_no_room_in_the_queue():
     link_direction, _ = make_link_direction(
         LinkParameters(delay_us=1_000_000, rate_bits_per_s=10_000_000, queue_packets=1)
     )
@@ -163,7 +141,7 @@ def test_time_in_flight_takes_no_room_in_the_queue() -> None:
     assert (link_direction.frames, link_direction.dropped_queue) == (100, 0)
 
 
-def test_a_blackhole_swallows_what_is_in_flight_and_what_arrives() -> None:
+def test_a_blackhole_swallows_what_is_in_flight_and_what_arrives():
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=10_000))
     other = LinkDirection(0, LinkParameters(), Random(1), delay_queue)
     admit_all(link_direction, [small(), OFFLOADED])
@@ -182,7 +160,7 @@ def test_a_blackhole_swallows_what_is_in_flight_and_what_arrives() -> None:
     assert link_direction.frames == 1
 
 
-def test_a_shorter_delay_does_not_let_packets_overtake() -> None:
+def test_a_shorter_delay_does_not_let_packets_overtake():
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=50_000))
     link_direction.admit(small(100), 0)
     link_direction.change(LinkParameters(delay_us=1000), 1 * MS, blackhole=False)
@@ -195,7 +173,7 @@ def test_a_shorter_delay_does_not_let_packets_overtake() -> None:
     ]
 
 
-def test_a_new_rate_also_holds_for_what_waits() -> None:
+def test_a_new_rate_also_holds_for_what_waits():
     link_direction, delay_queue = make_link_direction(
         LinkParameters(delay_us=1000, rate_bits_per_s=10_000_000)
     )
@@ -206,21 +184,14 @@ def test_a_new_rate_also_holds_for_what_waits() -> None:
     assert [at for at, _ in releases(delay_queue)] == pytest.approx(expected, abs=50)
 
 
-def test_a_rate_that_is_lifted_lets_go_what_waits() -> None:
-    link_direction, delay_queue = make_link_direction(LinkParameters(rate_bits_per_s=1_000_000))
-    admit_all(link_direction, [small(1250)] * 5)
-    link_direction.change(LinkParameters(), 1 * MS, blackhole=False)
-    assert all(at <= 1 * MS + 10 for at, _ in releases(delay_queue))
-
-
-def test_frames_larger_than_the_mtu_do_not_pass() -> None:
+def test_frames_larger_than_the_mtu_do_not_pass():
     link_direction, delay_queue = make_link_direction(LinkParameters(mtu_bytes=1400))
     admit_all(link_direction, [small(1414), small(1415), OFFLOADED])
     assert len(delay_queue.heap) == 1
     assert link_direction.dropped_size == 1 + SEGMENTS
 
 
-def test_of_an_offloaded_frame_only_segments_within_the_mtu_pass() -> None:
+def test_of_an_offloaded_frame_only_segments_within_the_mtu_pass():
     link_direction, delay_queue = make_link_direction(LinkParameters(mtu_bytes=1400))
     admit_all(link_direction, [Sent(bytes(SEGMENTS * 1448 - 200)).frame()])
     assert link_direction.dropped_size == SEGMENTS - 1
@@ -228,19 +199,10 @@ def test_of_an_offloaded_frame_only_segments_within_the_mtu_pass() -> None:
     assert 1248 < len(passed) < 1448
 
 
-def test_held_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_bytes_are_bounded(monkeypatch):
     monkeypatch.setattr(link_direction_module, "QUEUED_BYTES_MAX", 5000)
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=1000))
     admit_all(link_direction, [small()] * 8)
     link_direction.admit(OFFLOADED, 0)
     assert len(delay_queue.heap) == 5
     assert link_direction.dropped_queue == 3 + SEGMENTS
-
-
-def test_the_same_seed_loses_the_same() -> None:
-    lost = []
-    for seed in (1, 1, 2):
-        link_direction, delay_queue = make_link_direction(LinkParameters(loss=0.2), seed)
-        admit_all(link_direction, ALONE)
-        lost.append(without_vnet(frame for _, frame in releases(delay_queue)))
-    assert lost[0] == lost[1] != lost[2]

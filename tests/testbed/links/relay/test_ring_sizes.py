@@ -16,28 +16,14 @@ def ring_bytes(blocks: tuple[int, ...]) -> int:
     return sum(count * kind.block_bytes for count, kind in zip(blocks, KINDS, strict=True))
 
 
-def test_the_kinds_take_every_length_once() -> None:
-    above = -1
-    for kind in KINDS:
-        assert kind.above_bytes == above
-        assert kind.frame_bytes_max + 128 <= kind.slot_bytes or kind.slot_bytes > 66 << 10
-        assert kind.block_bytes % 4096 == 0
-        above = kind.frame_bytes_max
-    assert above >= 65_550  # IP's 64 KiB and an Ethernet header
-
-
 @pytest.mark.parametrize("ports", [2, 44, 60, 128, 200])
-def test_all_rings_share_a_bounded_memory(ports: int) -> None:
+def test_all_rings_share_a_bounded_memory(ports):
     blocks = port_blocks([at(GIGABIT)] * (ports - 2) + [at(None), at(10 * GIGABIT)])
     assert sum(map(ring_bytes, blocks)) <= RINGS_BYTES_MAX
     assert all(min(each) >= 1 for each in blocks)
 
 
-def test_so_many_ports_that_their_shortest_rings_need_more_get_those() -> None:
-    assert set(port_blocks([at(GIGABIT)] * 1000)) == {(1, 1, 1)}
-
-
-def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None:
+def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away():
     (gigabit, ten) = port_blocks([at(GIGABIT), at(2 * GIGABIT)])
     for count, more, kind in zip(gigabit, ten, KINDS, strict=True):
         away_bytes = GIGABIT * PAUSE_US // 8_000_000
@@ -45,12 +31,12 @@ def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None
         assert more >= 2 * count - 1
 
 
-def test_a_narrow_link_has_room_for_what_fills_its_queue() -> None:
+def test_a_narrow_link_has_room_for_what_fills_its_queue():
     (narrow,) = port_blocks([at(1_000_000)])
     assert narrow[0] * KINDS[0].block_slots >= 250
 
 
-def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is_away_for_long() -> None:
+def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is_away_for_long():
     link = LinkParameters(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=400)
     (slow,) = port_blocks([link])
     frames = 400 + 10_000_000 * AWAY_US // 8_000_000 // 1_514

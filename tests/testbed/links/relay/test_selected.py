@@ -42,13 +42,11 @@ def tcp(source: str, target: str, sport: int = 40_000, dport: int = 7_000) -> Pa
         (SERVER, 7_000, tcp(THIRD, OTHER), False),
     ],
 )
-def test_packets_are_selected_by_either_end(
-    address: str | None, port: int | None, packet: Packet, is_selected: bool
-) -> None:
+def test_packets_are_selected_by_either_end(address, port, packet, is_selected):
     assert selector(address, port)(frame(packet)) is is_selected
 
 
-def test_options_of_ip_move_the_ports_and_later_fragments_have_none() -> None:
+def test_options_of_ip_move_the_ports_and_later_fragments_have_none():
     matches = selector(None, 7_000)
     with_options = IP(src=OTHER, dst=THIRD, options=[b"\x01\x01\x01\x01"]) / UDP(sport=9, dport=7_000)
     assert matches(frame(with_options))
@@ -57,14 +55,14 @@ def test_options_of_ip_move_the_ports_and_later_fragments_have_none() -> None:
     assert (matches(frame(first)), matches(frame(later))) == (True, False)
 
 
-def test_frames_that_end_within_their_headers_are_not_selected_or_by_what_they_have() -> None:
+def test_frames_that_end_within_their_headers_are_not_selected_or_by_what_they_have():
     whole = frame(tcp(SERVER, OTHER))
     for size in range(len(whole)):
         selector(SERVER, 7_000)(whole[:size])
     assert not selector(SERVER, None)(whole[:40])
 
 
-def test_each_frame_crosses_by_the_parameters_of_its_own_first_selection() -> None:
+def test_each_frame_crosses_by_the_parameters_of_its_own_first_selection():
     queue = DelayQueue()
     ingress = Ingress(
         "a-b", "forward", None, LinkDirection(3, LinkParameters(1_000), Random(1), queue), queue

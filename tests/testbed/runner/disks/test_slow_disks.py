@@ -98,15 +98,15 @@ EXPECTED = {
 }
 
 
-def test_syncs_take_longer_while_the_disk_is_slow(tmp_path: Path) -> None:
+def test_syncs_take_longer_while_the_disk_is_slow(tmp_path):
     assert sandboxed(seen, str(tmp_path)) == EXPECTED
 
 
-def test_so_it_is_for_an_ordinary_user(tmp_path: Path) -> None:
+def test_so_it_is_for_an_ordinary_user(tmp_path):
     assert sandboxed_as_ordinary_user(seen, str(tmp_path), home=tmp_path) == EXPECTED
 
 
-def test_a_process_whose_waits_are_its_own_cannot_be_slowed() -> None:
+def test_a_process_whose_waits_are_its_own_cannot_be_slowed():
     disks = SlowDisks(frozenset(), print)
     with pytest.raises(TestbedError, match="the disk calls of r0/server-0 are not intercepted"):
         disks.slow(NAME, "one", SLOWER_US)
