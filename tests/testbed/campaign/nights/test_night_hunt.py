@@ -6,6 +6,7 @@ from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightRun
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.records.json_files import read_json, write_json
+from testbed.campaign.nights import night_one
 from testbed.campaign.nights.night_hunt import SAID_MAX, concluded
 from tests.testbed.campaign.night_fixtures import Nights
 
@@ -44,9 +45,13 @@ def test_a_hunts_finding_fails_the_run_and_gives_the_replay_command(directory):
 
 
 @pytest.mark.slow
-def test_a_night_hunts_and_the_next_one_goes_on(tmp_path):
+def test_a_night_hunts_and_the_next_one_goes_on(tmp_path, monkeypatch):
+    hunt_for = night_one.hunt_for
+    monkeypatch.setattr(
+        night_one, "hunt_for", lambda night, run, _, began_s: hunt_for(night, run, 0.1, began_s)
+    )
     nights = Nights(tmp_path)
-    nights.suite("name: hunted, hunt: 1s, set: {duration: 16s}")
+    nights.suite("name: hunted, hunt: 10s, set: {duration: 16s}")
     assert nights.run() == 0
     [run] = nights.record.runs
     assert (run.verdict, run.run) == ("passed", None)

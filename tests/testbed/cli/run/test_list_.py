@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -26,7 +25,8 @@ def listed(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def kept(listed, tmp_path_factory, monkeypatch):
     """Return the path of the list that a test finds, and may change."""
-    path = Path(shutil.copy(listed, tmp_path_factory.mktemp("kept")))
+    path = tmp_path_factory.mktemp("kept") / "list.json"
+    shutil.copy(listed, path)
     monkeypatch.setattr(listing, "KEPT", path)
     return path
 

@@ -1,7 +1,6 @@
 """`cutset plan`: the text, the JSON and the picture of what would run."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,8 +9,6 @@ import pytest
 from experiments.planned.plan import plan_from_json
 from node import systems
 from testbed.cli import main
-
-Output = Callable[..., str]
 
 
 @pytest.fixture
