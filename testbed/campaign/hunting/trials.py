@@ -1,4 +1,4 @@
-"""What runs of a hunt's cases share, in virtual time and on real processes."""
+"""The topology and the experiment of a hunt's case, for virtual time and for real processes."""
 
 from experiments.hunting.case import HuntCase
 from experiments.hunting.written import experiment_of

@@ -21,7 +21,7 @@ DEFAULT_BUILD = "node.systems:build_machine"
 
 
 Actions = Mapping[str, Callable[..., dict[str, Any]]]
-"""What a worker does with a case, by the name in a request: `try`, and in virtual time `confirm`."""
+"""The actions of a worker on a case, by their names in a request: `try`, and in virtual time `confirm`."""
 
 
 def begin(setup: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -111,7 +111,7 @@ class Follower(AbstractContextManager["Follower"]):
     """Display of a run: a context manager, called with each message."""
 
     def __init__(self, terse: str | None = None) -> None:
-        """terse: the title of a run of which only problems and permanent lines are shown."""
+        """terse: the title of a run; then only problems and permanent lines are shown."""
         self._terse = terse
         self._situation = RunSituation()
         self._one_at_a_time = threading.Lock()

@@ -58,7 +58,7 @@ def command(run_names: tuple[str, ...], systems: bool, output: Path | None, text
 
 
 Comparison = tuple[Callable[[], Iterable[str]], Path, Callable[[Path], object]]
-"""What returns the text, the usual file of the page, and what writes the page."""
+"""A function that returns the text, the usual file of the page, and one that writes the page."""
 
 
 def _runs(runs: "Sequence[RunDirectory]") -> Comparison:
