@@ -195,9 +195,9 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
 
 
 def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
-    nights.suite(f"name: long, set: {NO_TIME}", budget="1min")
+    nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
-    [long] = nights.record.runs
+    _, long = nights.record.runs
     assert long.state is RunState.SKIPPED
     assert "long r0 seed" in (said := capsys.readouterr().err)
     assert "left out (no time left: it takes about 620 s, and" in said
