@@ -27,7 +27,7 @@ ALWAYS = ("required",)
 
 
 @dataclass(frozen=True, slots=True)
-class NightSchedule:
+class InstalledPackage:
     """A package that is installed here. needs: of each dependency, the alternatives that fulfil it."""
 
     name: str
@@ -36,14 +36,14 @@ class NightSchedule:
     provides: tuple[str, ...]
 
 
-def installed(status: str) -> Iterator[NightSchedule]:
+def installed(status: str) -> Iterator[InstalledPackage]:
     """Yield the packages that dpkg's status file lists as installed."""
     for stanza in status.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if not fields.get("Status", "").endswith(" installed"):
             continue
         needs = ", ".join(fields[field] for field in ("Pre-Depends", "Depends") if field in fields)
-        yield NightSchedule(
+        yield InstalledPackage(
             fields["Package"],
             fields.get("Essential") == "yes" or fields.get("Priority") in ALWAYS,
             tuple(tuple(_names(need, "|")) for need in needs.split(",") if need.strip()),
@@ -51,7 +51,7 @@ def installed(status: str) -> Iterator[NightSchedule]:
         )
 
 
-def closure(wanted: Iterable[str], here: Collection[NightSchedule]) -> set[str]:
+def closure(wanted: Iterable[str], here: Collection[InstalledPackage]) -> set[str]:
     """Return the dependency closure of packages, among those installed here.
 
     The first installed alternative counts; for a name with several providers, all count.
@@ -88,7 +88,7 @@ def programs(packages: Collection[str], *, root: Path = Path("/"), dpkg: Path = 
     return found
 
 
-def declared_programs(packages: Collection[Package], here: Collection[NightSchedule]) -> dict[str, Path]:
+def declared_programs(packages: Collection[Package], here: Collection[InstalledPackage]) -> dict[str, Path]:
     """Return the programs of these lines of packages.txt; a line's proof counts in any folder, such as a Java
     that was installed by hand.
     """
