@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from experiments.faults.fault import ExperimentFault
-from experiments.faults.links import CutFault, Isolate, Outage, PartitionFault
+from experiments.faults.links import Outage
 from experiments.planned.changes import OFFSET_US_MAX
 from topologies.model import Link, Topology
 from topologies.round_trips import carriers
@@ -189,15 +189,5 @@ class LosableLinks:
 
 def _lost_for_good(faults: Sequence[ExperimentFault], topology: Topology) -> set[str]:
     """Return the links that these faults keep down until the end, ignoring restores."""
-    lost = set()
-    for fault in faults:
-        if not isinstance(fault, Outage) or fault.for_us is not None:
-            continue
-        if isinstance(fault, CutFault) and (link := topology.link(fault.link)):
-            lost.add(link.name)
-        elif isinstance(fault, Isolate):
-            others = [region for region in topology.regions if region != fault.region]
-            lost.update(link.name for link, _ in topology.cut_set([[fault.region], others]))
-        elif isinstance(fault, PartitionFault):
-            lost.update(link.name for link, _ in topology.cut_set(fault.groups))
-    return lost
+    outages = (fault for fault in faults if isinstance(fault, Outage) and fault.for_us is None)
+    return {link.name for fault in outages for link, _ in fault.links(topology)}
