@@ -36,6 +36,10 @@ SendObserver = Callable[[Address, Address, Sequence[Any]], None]
 """Observes messages as they are sent: sender, receiver, messages."""
 
 
+def _ignore(_address: Address, _time_us: int, _effect: m.Effect) -> None:
+    """Ignore the effect."""
+
+
 @dataclass(slots=True, eq=False)
 class FlatNode:
     """A node and its timers, by the serial number of their latest setting."""
@@ -53,7 +57,7 @@ class FlatNetwork:
     `reaches` may be set at any time to cut routes, and `watch` to observe sent messages.
     """
 
-    def __init__(self, delay_us: Delay, told: EffectObserver = lambda *_: None) -> None:
+    def __init__(self, delay_us: Delay, told: EffectObserver = _ignore) -> None:
         self.clock = VirtualClock()
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches | None = None
