@@ -16,7 +16,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis import session, spark_home
+from analysis import spark_home
 from analysis.session import spark_session
 from tests.testbed.leftovers import wait_until
 
@@ -39,9 +39,9 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
 
 
 SESSION_OF_ITS_OWN = """
-import sys
+import os, signal, sys
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from pyspark import SparkContext
 from analysis.session import spark_session
 
@@ -54,6 +54,12 @@ print(spark.sql("select odd, sum(id) from t group by odd order by odd").collect(
 print(spark.sparkContext.parallelize([1, 2]).map(lambda n: n * 2).sum())
 [folder] = Path().iterdir()
 print(*sorted({path.name.split("-")[0] for path in folder.iterdir()} & {"blockmgr", "spark"}))
+
+Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    spark.sparkContext._jvm.java.lang.Thread.sleep(60_000)
+except KeyboardInterrupt:
+    print("interrupted")
 
 print("killed", file=sys.stderr)
 SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()
@@ -88,8 +94,10 @@ def test_a_session_of_its_own_computes_and_is_quiet(ended: RunResult) -> None:
 
 
 @pytest.mark.spark
-def test_killed_java_is_restarted(ended: RunResult) -> None:
-    assert (ended.code, ended.said[3:]) == (0, ["5"]), ended.errors
+def test_ctrl_c_while_waiting_for_java_shows_no_traceback_and_killed_java_is_restarted(
+    ended: RunResult,
+) -> None:
+    assert (ended.code, ended.said[3:]) == (0, ["interrupted", "5"]), ended.errors
 
 
 @pytest.mark.spark
@@ -221,32 +229,3 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert spark_home.archive_path() != before
-
-
-INTERRUPTED = """
-import os, signal, threading
-from analysis.session import remove_java_files, spark_context
-context = spark_context()
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    context._jvm.java.lang.Thread.sleep(60_000)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-remove_java_files()
-os._exit(0)
-"""
-
-
-@pytest.mark.spark
-def test_ctrl_c_while_waiting_for_java_shows_no_traceback(tmp_path: Path) -> None:
-    script = tmp_path / "interrupted.py"
-    script.write_text(INTERRUPTED)
-    done = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": str(Path(session.__file__).parents[1])},
-    )
-    assert (done.stdout, done.stderr) == ("interrupted\n", "")
