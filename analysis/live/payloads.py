@@ -12,6 +12,7 @@ from pathlib import Path
 
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.part import end_when_joined
 from analysis.errors import CaptureError
 from experiments.records import capture_parts
 
@@ -61,14 +62,10 @@ class PartedCapture:
         known = capture_parts.number(self._parts[-1]) if self._parts else -1
         with suppress(FileNotFoundError):  # they were joined: the capture has the bytes
             if self._parts:  # the last part has grown until the next was begun
-                self._end = self._first[-1] + _record_bytes(self._parts[-1])
+                self._end = end_when_joined(self._first[-1], self._parts[-1].stat().st_size)
             for path in capture_parts.parts(capture_parts.folder_of(self.path)):
                 if capture_parts.number(path) > known:
-                    size = _record_bytes(path)
+                    end = end_when_joined(self._end, path.stat().st_size)
                     self._first.append(self._end)
                     self._parts.append(path)
-                    self._end += size
-
-
-def _record_bytes(part: Path) -> int:
-    return max(part.stat().st_size - FILE_HEADER_BYTES, 0)
+                    self._end = end

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -27,29 +27,6 @@ if TYPE_CHECKING:
     from analysis.sql.dialect import Translation
 
 
-class Case(Protocol):
-    """A run, or captures without one, in the database."""
-
-    @property
-    def name(self) -> str:
-        """Its value of the column `run`."""
-
-    @property
-    def zero_ns(self) -> int:
-        """Its time 0, CLOCK_REALTIME ns."""
-
-    @property
-    def span(self) -> RunSpan | None:
-        """The time that belongs to it; None if it never began."""
-
-    @property
-    def settings(self) -> dict[str, Any] | None:
-        """Its settings by column; None if it has no row in `runs`."""
-
-    def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
-        """Add its part of a table to an engine; return whether it has one."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunCase:
     """A run in the database."""
@@ -59,26 +36,26 @@ class RunCase:
 
     @property
     def name(self) -> str:
-        """See `Case`."""
+        """Its value of the column `run`."""
         return self.run.full_name
 
     @property
     def zero_ns(self) -> int:
-        """See `Case`."""
+        """Its time 0, CLOCK_REALTIME ns."""
         return self.record.times.zero_ns or 0
 
     @property
     def span(self) -> RunSpan | None:
-        """See `Case`."""
+        """The time that belongs to it; None if it never began."""
         return span(self.name, self.record, list(records.faults(self.run, self.record)))
 
     @property
     def settings(self) -> dict[str, Any] | None:
-        """See `Case`."""
+        """Its settings by column; None if it has no row in `runs`."""
         return records.settings(self.record)
 
     def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
-        """See `Case`."""
+        """Add its part of a table to an engine; return whether it has one."""
         if table.rows is not None:
             engine.add_rows(part, table.rows_of_run(self.run, self.record))
             return True
@@ -154,7 +131,7 @@ def read_cases(runs: Sequence[RunDirectory]) -> list[RunCase]:
 class Questions:
     """Answers questions about runs on an engine, to which it adds the tables that they name."""
 
-    def __init__(self, engine: SqlEngine, cases: Sequence[Case]) -> None:
+    def __init__(self, engine: SqlEngine, cases: "Sequence[Case]") -> None:
         """Add the functions to the engine."""
         self._engine, self._cases = engine, cases
         self._added: set[str] = set()
@@ -260,26 +237,30 @@ class CapturesCase:
 
     @property
     def zero_ns(self) -> int:
-        """See `Case`."""
+        """See `RunCase`."""
         return self.tables.compared.taps.zero_ns
 
     @property
     def span(self) -> RunSpan | None:
-        """See `Case`."""
+        """See `RunCase`."""
         taps = self.tables.compared.taps
         return RunSpan(self.name, taps.zero_ns, taps.end_ns, taps.zero_ns, ())
 
     @property
     def settings(self) -> dict[str, Any] | None:
-        """See `Case`."""
+        """See `RunCase`."""
         return None
 
     def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
-        """See `Case`."""
+        """See `RunCase`."""
         stream = self.tables.stream(name)
         if stream is not None:
             engine.add_stream(part, stream)
         return stream is not None
+
+
+Case: TypeAlias = RunCase | CapturesCase
+"""A run, or captures without one, in the database."""
 
 
 def _view(engine: SqlEngine, table: SqlTable, parts: Sequence[tuple[str, Case]]) -> str:

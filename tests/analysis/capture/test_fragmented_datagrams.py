@@ -7,38 +7,29 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scapy.layers.inet import IP, UDP, fragment
-from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, fragment6
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.inet import UDP
 
 from analysis.capture import fragmented_datagrams
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.files import record_batches
 from node.core.marker import marked
+from tests.analysis.capture.pcap import fragmenting
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals
 from tests.analysis.capture.pcap.reading import search, seqs
 
 SIZE = 3_000
-ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 PORTS = {"sport": 5000, "dport": 6000}
 Cut = Callable[..., list[bytes]]
 
 
 def ipv4(*seqs: int, number: int = 1, size: int = 1_480) -> list[bytes]:
     """Return the fragments of a datagram with these events; `number` identifies it."""
-    whole = IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(**PORTS) / payload(*seqs)
-    parts: list[IP] = fragment(whole, fragsize=size)  # type: ignore[no-untyped-call]
-    return [bytes(ETHER / part) for part in parts]
+    return fragmenting.ipv4(UDP(**PORTS) / payload(*seqs), number, size)
 
 
 def ipv6(*seqs: int, number: int = 0xFFFF_FFFF, size: int = 1_480) -> list[bytes]:
-    """Return the same over IPv6, behind an extension header and a VLAN tag."""
-    headers = (
-        IPv6(src="2001:db8::1", dst="2001:db8::2") / IPv6ExtHdrHopByHop() / IPv6ExtHdrFragment(id=number)
-    )
-    whole = headers / UDP(**PORTS) / payload(*seqs)
-    parts: list[IPv6] = fragment6(whole, len(headers) + size)  # type: ignore[no-untyped-call]
-    return [bytes(ETHER / Dot1Q(vlan=3, type=0x86DD) / part) for part in parts]
+    """Return the same over IPv6."""
+    return fragmenting.ipv6(UDP(**PORTS) / payload(*seqs), number, size)
 
 
 both = pytest.mark.parametrize("cut", [ipv4, ipv6])

@@ -8,38 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scapy.layers.inet import IP, TCP, UDP, fragment
-from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, fragment6
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 
 from analysis.capture.pcap import fragments
 from analysis.capture.pcap.files import index, record_batches, scan
 from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.mapping import map_bytes
+from tests.analysis.capture.pcap import fragmenting
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
+from tests.analysis.capture.pcap.fragmenting import ETHER
 from tests.analysis.capture.pcap.reading import ours, packets
 
-ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 PAYLOAD = random.Random(1).randbytes(9_000)
 LOST = "fragments of TCP segments whose beginning is missing"
 
 
 def ipv4(payload: bytes, *, seq: int, number: int, flags: str = "A", size: int = 600) -> list[bytes]:
     """Return the fragments of an IPv4 segment."""
-    packet = (
-        IP(src="10.0.0.1", dst="10.0.0.2", id=number)
-        / TCP(sport=5, dport=7000, seq=seq % 2**32, flags=flags)
-        / payload
-    )
-    parts: list[IP] = fragment(packet, fragsize=size)  # type: ignore[no-untyped-call]
-    return [bytes(ETHER / part) for part in parts]
+    return fragmenting.ipv4(TCP(sport=5, dport=7000, seq=seq % 2**32, flags=flags) / payload, number, size)
 
 
 def ipv6(payload: bytes, *, seq: int, number: int, size: int = 600) -> list[bytes]:
-    """Return the fragments of an IPv6 segment behind an extension header and a VLAN tag."""
-    packet = IPv6(src="2001:db8::1", dst="2001:db8::2") / IPv6ExtHdrHopByHop() / IPv6ExtHdrFragment(id=number)
-    whole = packet / TCP(sport=5, dport=7000, seq=seq % 2**32, flags="A") / payload
-    parts: list[IPv6] = fragment6(whole, size)  # type: ignore[no-untyped-call]
-    return [bytes(ETHER / Dot1Q(vlan=3, type=0x86DD) / part) for part in parts]
+    """Return the fragments of an IPv6 segment."""
+    return fragmenting.ipv6(TCP(sport=5, dport=7000, seq=seq % 2**32, flags="A") / payload, number, size)
 
 
 def pieces(path: Path) -> list[tuple[int, bytes]]:

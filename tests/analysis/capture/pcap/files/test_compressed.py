@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from analysis.capture.pcap.files import compressed
-from analysis.capture.pcap.files.compressed import capture_name, readable, unpack, unpacking_problem
+from analysis.capture.pcap.files.compressed import readable, unpack, unpacking_problem
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.naming import find_captures
 from analysis.errors import CaptureError
@@ -140,20 +140,6 @@ def test_a_window_that_takes_all_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.pcap.zst").write_bytes(packer.compress(CONTENT) + packer.flush())
     with pytest.raises(CaptureError, match="too much memory"):
         unpack(tmp_path / "a.pcap.zst")
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("r0-r1@r0.pcap", "r0-r1@r0"),
-        ("a.b.pcapng.zst", "a.b"),
-        ("a.pcap.gz", "a"),
-        ("a.gz", "a"),
-        ("a", "a"),
-    ],
-)
-def test_a_capture_is_called_the_same_in_every_form(file: str, name: str) -> None:
-    assert capture_name(Path("captures") / file) == name
 
 
 def test_each_capture_of_a_folder_is_read_once(tmp_path: Path) -> None:

@@ -169,13 +169,6 @@ def test_captures_are_found_by_folder_file_or_pattern(captures: Path) -> None:
         find_captures(str(captures / "c*.pcap"))
 
 
-def test_a_pattern_of_plain_names_means_those_that_are_compressed_too(captures: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "a.pcap.gz"
-    packed.write_bytes(gzip.compress((captures / "a.pcap").read_bytes()))
-    assert find_captures(str(tmp_path / "*.pcap")) == [packed]
-    assert find_captures(str(tmp_path / "*.gz")) == [packed]
-
-
 @pytest.mark.parametrize(
     ("option", "given"), [("segments", "x"), ("segments", "70000"), ("maxBytesPerTrigger", "0")]
 )

@@ -1,0 +1,21 @@
+"""Two analysed runs for all tests here, and the engine in this process."""
+
+import pytest
+
+from analysis.sql.duckdb_engine import duckdb_questions
+from analysis.sql.questions import read_cases
+from experiments.records.rundir import RunDirectory
+from tests.analysis.inspect.packets.small_run import around_the_cut
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory) -> list[RunDirectory]:
+    """Write one run under a plain name, and under a name that needs quoting in SQL."""
+    folder = tmp_path_factory.mktemp("runs")
+    return [around_the_cut().write(folder / name) for name in ("a-run", "o'brien's \\ run")]
+
+
+@pytest.fixture(scope="session")
+def ask(runs):
+    with duckdb_questions(read_cases(runs[:1])) as questions:
+        yield lambda question: questions.ask(question).table()
