@@ -10,6 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
+from analysis.capture.pcap.reassemble import WINDOW_BYTES_MAX
 from analysis.capture.pcap.streams import WaitLimits
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
 from tests.analysis.capture.pcap import complete_capture as whole
@@ -164,3 +166,26 @@ def test_a_message_that_goes_on_in_the_next_window_is_not_given_up(
     for name, wanted in whole.tables(sent, CODEC).items():
         assert chosen(found[name], wanted) == chosen(wanted, wanted)
     assert len(found["messages"]) == (3 if lost is None and snap > 12 else 0 if snap == 12 else 2)
+
+
+def reassembled(rows: list[tuple[int, int, int]]) -> whole.Stream:
+    """Put segments together at once: flags, sequence number and length of each, one a nanosecond."""
+    flags, seq, length = np.array(rows, np.int64).T
+    at = np.arange(len(rows))
+    [stream] = whole.reassemble(TcpSegments(at, seq % 2**32, flags, at * 100_000, length, length))
+    return stream
+
+
+def test_sequence_numbers_wrap_as_often_as_they_like() -> None:
+    step = 1 << 28
+    stream = reassembled([(ACK, n * step - 5, step) for n in range(100)])
+    assert stream.settled.pieces.end[-1] == 100 * step
+    assert stream.settled.missing[0].size == 0
+
+
+def test_a_stray_of_an_earlier_connection_is_counted_and_left_out() -> None:
+    strays = [(ACK, 101 - 50_000, 20), (ACK, 105 + WINDOW_BYTES_MAX + 5, 20)]
+    stream = reassembled([(SYN, 100, 0), (ACK, 101, 4), *strays, (ACK, 105, 6)])
+    counted = stream.connection.stray_segments, stream.connection.segments, stream.settled.pieces.end[-1]
+    assert counted == (2, 4, 10)
+    assert stream.settled.missing[0].size == 0
