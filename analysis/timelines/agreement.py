@@ -86,6 +86,8 @@ def compare(
     problems, compared = [], 0
     for key in sorted(set(seen) | set(recorded)):
         host, stream = key
+        if host == PUBLISHED and key not in recorded:
+            continue  # no client follows the stream
         concerned = _publishing(metadata, stream) if host == PUBLISHED else {host}
         if concerned.intersection(unfit):
             continue
