@@ -115,7 +115,8 @@ FEWER_PUBLISHED = [(PUBLISHED, 0, 9, 5), (C0, 0, 10, 7)]
         (BOTH, [(11, 8)], {"reset": [C0]}, False),
     ],
     ids=[
-        "the same", "a stream that no client follows", "fewer", "as many others", "in records only", "in packets only", "nothing",
+        "the same", "a stream that no client follows",
+        "fewer", "as many others", "in records only", "in packets only", "nothing",
         "fewer published", "of a proxy without a whole capture", "another one's is not whole",
         "data of a reset connection may be unread", "another one was reset", "more than came",
     ],
