@@ -21,6 +21,11 @@ def table_schema(*columns: Column) -> pa.Schema:
     return pa.schema([_field(*column) for column in columns])
 
 
+def required(**columns: pa.DataType) -> pa.Schema:
+    """Return the schema of an intermediate table whose columns always have a value."""
+    return table_schema(*((name, kind, False) for name, kind in columns.items()))
+
+
 def meaning(field: pa.Field) -> str:
     """Return the description of a column; empty for columns of intermediate tables."""
     found: bytes = (field.metadata or {}).get(_MEANING, b"")

@@ -80,14 +80,12 @@ class History:
             return False
         try:
             for table, rows in rows_of(record, self._stored(record.path)).items():
-                write_rows(
-                    HistoryPartition.for_night(self.folder, table, record.night).of_run(record.run), rows
-                )
+                write_rows(self._partition(table, record.night).of_run(record.run), rows)
         except OSError as error:
             raise AnalysisError(
                 f"{self.folder}: {record.run} cannot be added to the history: {error.strerror}"
             ) from error
-        if len(HistoryPartition.for_night(self.folder, RUNS, record.night).single()) > LOOSE_MAX:
+        if len(self._partition(RUNS, record.night).single()) > LOOSE_MAX:
             self.compact(record.night)
         return True
 
@@ -99,7 +97,7 @@ class History:
         """
         check_night(night)
         try:
-            with folder_lock(HistoryPartition.for_night(self.folder, RUNS, night).path, wait=True):
+            with folder_lock(self._partition(RUNS, night).path, wait=True):
                 for table in TABLES:
                     self._compact(table, night)
         except FileNotFoundError:
@@ -150,9 +148,7 @@ class History:
         for _ in range(READS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 return self._night(table, night)
-        raise AnalysisError(
-            f"{HistoryPartition.for_night(self.folder, table, night).path}: its files keep vanishing"
-        )
+        raise AnalysisError(f"{self._partition(table, night).path}: its files keep vanishing")
 
     def _night(self, table: str, night: str) -> pa.Table:
         """Return the night's current rows. Raises FileNotFoundError if a file disappears during the read.
@@ -160,7 +156,7 @@ class History:
         Single-run files whose rows are compacted already do not count. They are listed first: the rows of a
         file that disappears later are in the file of the whole night.
         """
-        partition = HistoryPartition.for_night(self.folder, table, night)
+        partition = self._partition(table, night)
         files = partition.single()
         for path in partition.foreign():
             self._problems[path] = "is not a file of the history: left out"
@@ -178,8 +174,11 @@ class History:
             self._problems[path] = f"{error}: left out"
             return SCHEMAS[table].empty_table()
 
+    def _partition(self, table: str, night: str) -> HistoryPartition:
+        return HistoryPartition.for_night(self.folder, table, night)
+
     def _counted(self, night: str, run: str) -> bool:
-        partition = HistoryPartition.for_night(self.folder, RUNS, night)
+        partition = self._partition(RUNS, night)
         if not (partition.of_run(run).exists() or run in self._named_in(partition.whole)):
             return False
         for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
@@ -200,16 +199,14 @@ class History:
         return self._named[path][1]
 
     def _compact(self, table: str, night: str) -> None:
-        partition = HistoryPartition.for_night(self.folder, table, night)
+        partition = self._partition(table, night)
         single = partition.single()
         if not single:
             return
         self._forget(RUNS, table)
         counted = self._read(RUNS, HistoryFilter(since=night, until=night))
         rows = self._read(table, HistoryFilter(since=night, until=night))
-        if {partition.whole, HistoryPartition.for_night(self.folder, RUNS, night).whole} & set(
-            self._problems
-        ):
+        if {partition.whole, self._partition(RUNS, night).whole} & set(self._problems):
             return  # the rows compacted before would be lost
         rows = rows_of_runs(rows, counted).drop_columns([NIGHT])
         write_rows(partition.whole, rows)

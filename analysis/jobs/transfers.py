@@ -17,7 +17,8 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 
 import numpy as np
@@ -241,20 +242,13 @@ def read(
     Only the row groups that overlap the times are read. Raises InputError if the run was not analysed.
     """
     check_transfers(run)
-    wanted = [
-        condition
-        for condition in (
-            chosen,
-            None if times is None or times.first_ns is None else pc.field("t_ns") >= times.first_ns,
-            None if times is None or times.end_ns is None else pc.field("t_ns") < times.end_ns,
-        )
-        if condition is not None
-    ]
-    combined = wanted[0] if wanted else None
-    for condition in wanted[1:]:
-        combined = combined & condition
+    wanted = [] if chosen is None else [chosen]
+    if times is not None and times.first_ns is not None:
+        wanted.append(pc.field("t_ns") >= times.first_ns)
+    if times is not None and times.end_ns is not None:
+        wanted.append(pc.field("t_ns") < times.end_ns)
     needed = list(dict.fromkeys((*columns, "t_ns")))
     found = ds.dataset(run.table("transfers"), TRANSFERS, format="parquet").to_table(
-        columns=needed, filter=combined
+        columns=needed, filter=reduce(and_, wanted) if wanted else None
     )
     return found.sort_by("t_ns").select(list(columns))

@@ -10,11 +10,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
-from analysis.messages.label import address_text
-from analysis.timelines.recovering.failover_events import log_records
+from analysis.timelines.log_records import log_records
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
@@ -102,16 +101,8 @@ class ZoneHistory:
 
 def covered(zones: Sequence[Zone]) -> tuple[float, float]:
     """Return the volume in none of these zones, and the volume in more than one of them."""
-    once = 0.0
-    several: list[Zone] = []
-    for number, zone in enumerate(zones):
-        rest = [zone]
-        for earlier in zones[:number]:
-            if zone.intersects(earlier):
-                several.append(zone.intersection(earlier))
-                rest = [part for each in rest for part in each.without(earlier)]
-        once += sum(part.volume for part in rest)
-    twice = sum(part.volume for part in _disjoint(several))
+    several = [one.intersection(other) for one, other in combinations(zones, 2) if one.intersects(other)]
+    once, twice = (sum(part.volume for part in _disjoint(each)) for each in (zones, several))
     return tuple(0.0 if each < NOTHING else each for each in (1 - once, twice))  # type: ignore[return-value]
 
 
@@ -139,7 +130,7 @@ def read_zones(run: RunDirectory, metadata: RunMetadata) -> ZoneHistory:
             t_ns = metadata.clocks.clock_of_host(host).at(record["t_ns"])
             if record["event"] == ZONES:
                 changes.append(ZoneChange(t_ns, host, tuple(_holdings(record, host))))
-            elif (peer := _peer(record, metadata)) is not None:
+            elif (peer := metadata.host_in(record, "peer")) is not None:
                 (taken if record["event"] == TAKEOVER else failed).append((t_ns, host, peer))
     changes += _deaths(metadata)
     changes.sort(key=lambda change: change.t_ns)
@@ -151,11 +142,6 @@ def read_zones(run: RunDirectory, metadata: RunMetadata) -> ZoneHistory:
 def _holdings(record: Mapping[str, Any], host: str) -> Iterator[Holding]:
     for version, *edges in record.get("zones") or ():
         yield Holding(host, version, Zone(tuple(edges[::2]), tuple(edges[1::2])))
-
-
-def _peer(record: Mapping[str, Any], metadata: RunMetadata) -> str | None:
-    address = record.get("peer")
-    return metadata.host_at.get(address_text(address)) if isinstance(address, int) else None
 
 
 def _deaths(metadata: RunMetadata) -> Iterator[ZoneChange]:

@@ -8,8 +8,8 @@ import numpy as np
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
+from analysis.systems.scribe_depth import DIGIT_VALUES
 
-DIGIT_VALUES = 16
 MADE = {"joins": "by joins", "at once": "constructed directly"}
 
 

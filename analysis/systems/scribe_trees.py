@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from analysis.messages.label import address_text, parse_key
-from analysis.timelines.recovering.failover_events import log_records
+from analysis.messages.label import parse_key
+from analysis.timelines.log_records import log_records
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
@@ -131,17 +131,12 @@ def _change(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iter
     topic = metadata.stream_at.get(parse_key(str(record.get("topic"))))
     if topic is not None:
         event, t_ns = record["event"], metadata.clocks.clock_of_host(host).at(record["t_ns"])
-        parent = _host(record, "peer", metadata) if event == ADOPTED else None
+        parent = metadata.host_in(record, "peer") if event == ADOPTED else None
         yield TreeChange(t_ns, topic, host, parent, event == ROOT)
 
 
 def _relay(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iterator[RelayChange]:
-    peer = _host(record, "peer", metadata)
+    peer = metadata.host_in(record, "peer")
     if peer is not None:
         t_ns = metadata.clocks.clock_of_host(host).at(record["t_ns"])
-        yield RelayChange(t_ns, host, peer, _host(record, "relay", metadata))
-
-
-def _host(record: Mapping[str, Any], name: str, metadata: RunMetadata) -> str | None:
-    address = record.get(name)
-    return metadata.host_at.get(address_text(address)) if isinstance(address, int) else None
+        yield RelayChange(t_ns, host, peer, metadata.host_in(record, "relay"))

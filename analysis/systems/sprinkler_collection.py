@@ -17,7 +17,7 @@ from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.pages.report.formatting import large, number, percent
 from analysis.sweeps import SweepResults, SweepRunResult
-from analysis.timelines.recovering.failover_events import log_records
+from analysis.timelines.log_records import log_records
 from experiments.declared import Trait
 from node.protocols.sprinkler.storage.key_popularity import invalidations_by_age
 

@@ -21,17 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.sql.functions import ip
 from analysis.taps.opening import Tap
-from analysis.taps.progress import Progress, ends_in_order
 from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Ints, begins, concatenated
 from analysis.timelines.links.link_segments import hashes
+from analysis.timelines.progress import Progress, ends_in_order
 from analysis.timelines.schemas import CONNECTIONS, SILENCES
 
-FIN, ACK = 0x01, 0x10
 COLUMNS: Final = (*DIRECTION, "t_ns", "proto", "seq", "ack", "flags", "payload_length", "wire_length")
 OPEN_MAX: Final = 200_000
 """Connections followed at once. Beyond it, those whose last packet is oldest are taken for ended."""

@@ -20,10 +20,10 @@ from analysis.taps.connections import ConnectionTracker
 from analysis.taps.crossing import ComparedTaps
 from analysis.taps.decoding import MessageDecoding
 from analysis.taps.opening import Tap, Taps
-from analysis.taps.progress import ends_in_order
 from analysis.taps.run_captures import captures_of
 from analysis.taps.transfers import transfers
 from analysis.timelines.links.link_segments import hashes
+from analysis.timelines.progress import ends_in_order
 from analysis.timelines.schemas import CLOCKS, CONNECTIONS, SILENCES, THROUGHPUT
 from experiments.records.rundir import RunDirectory
 

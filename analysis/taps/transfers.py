@@ -12,17 +12,17 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.schemas import ARRIVED, LOST, TRANSFERS, UNSEEN
 from analysis.sql.functions import ip
 from analysis.taps.crossing import COLUMNS, PACKET, Crossing, Packets, matches, packets_of
 from analysis.taps.opening import Tap
-from analysis.taps.progress import Progress
 from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.progress import Progress
 
-FIN, ACK, UDP = 0x01, 0x10, 17
+UDP: Final = 17
 WAIT_NS: Final = 10 * 10**9
 WAITING_MAX: Final = 400_000
 READ_ROWS: Final = 65_536

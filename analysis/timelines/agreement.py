@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import rows, rows_of_roles
+from analysis.timelines.arrays import rows
 from analysis.timelines.delivery.sequence_intervals import batches, common, digest, runs_by_host, total, union
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
@@ -42,7 +42,7 @@ def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata
     events in their own records count in their packets. A publisher's delivery to itself appears in no packet,
     so its records of its own stream count.
     """
-    arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
+    arrived = rows(events, kind="arrived", role=metadata.declared.having(Trait.SUBSCRIBER))
     runs = runs_by_host(arrived, metadata.clients)
     if metadata.by_host:
         events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))

@@ -23,22 +23,27 @@ def ints(table: pa.Table, name: str) -> Ints:
     return column
 
 
-def rows(table: pa.Table, **wanted: str | int) -> pa.Table:
-    """Return the rows whose columns have these values."""
-    for column, value in wanted.items():
-        table = table.filter(pc.equal(table.column(column), value))
+def rows(table: pa.Table, **wanted: str | int | Sequence[str] | Sequence[int]) -> pa.Table:
+    """Return the rows whose columns have these values, or one of several."""
+    for name, value in wanted.items():
+        column = table.column(name)
+        if isinstance(value, str | int):
+            table = table.filter(pc.equal(column, value))
+        else:
+            kind = pa.string() if pa.types.is_dictionary(column.type) else column.type
+            table = table.filter(pc.is_in(column, value_set=pa.array(value, kind)))
     return table
-
-
-def rows_of_roles(table: pa.Table, roles: Sequence[str]) -> pa.Table:
-    """Return the rows whose hosts have any of these roles."""
-    return table.filter(pc.is_in(table.column("role"), value_set=pa.array(roles, pa.string())))
 
 
 def codes(column: pa.ChunkedArray, values: list[str]) -> Ints:
     """Return each row's index of its value among `values`, or -1."""
     found: Ints = pc.fill_null(pc.index_in(column, value_set=pa.array(values, pa.string())), -1).to_numpy()
     return found.astype(np.int64)
+
+
+def pair_keys(table: pa.Table, clients: list[str]) -> Ints:
+    """Return one number for the client and the stream of each row."""
+    return codes(table.column("client"), clients) << 32 | ints(table, "stream")
 
 
 def decoded_values(places: Ints, values: list[str]) -> pa.Array:

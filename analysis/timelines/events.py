@@ -53,7 +53,7 @@ def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadat
         mine, passed = own_and_forwarded(complete, metadata)
         found += _carried(mine, passed, host, metadata)
         if publish is not None:
-            handed_over.append(mine.filter(pc.is_in(mine.column("type"), value_set=pa.array(publish))))
+            handed_over.append(rows(mine, type=publish))
     if publish is not None and handed_over:
         found.append(_published(pa.concat_tables(handed_over), host, metadata, publish))
     events = concatenated(found, CODED_EVENTS).unify_dictionaries().sort_by("t_ns")
@@ -65,10 +65,7 @@ def _carried(messages: pa.Table, passed: pa.Table, host: Host, metadata: RunMeta
     """Return the messages that carry events: a host's own, and those that it forwarded."""
     reading = metadata.reading
     carries = [*reading.carries, *(reading.publish[:1] if reading.publish and metadata.by_host else ())]
-    batches, passing = (
-        each.filter(pc.is_in(each.column("type"), value_set=pa.array(carries, pa.string())))
-        for each in (messages, passed)
-    )
+    batches, passing = (rows(each, type=carries) for each in (messages, passed))
     return [
         _moved(rows(batches, direction="in"), "arrived", "in", host, metadata),
         _moved(rows(batches, direction="out"), "sent", "out", host, metadata),
@@ -81,12 +78,12 @@ def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: Ru
     gone = pc.fill_null(
         pc.equal(events.column("kind"), pa.scalar(metadata.reading.placeholder, pa.int32())), False
     )
-    count = _counts(events)
+    count, (peer, via) = _counts(events), _peers(events, direction, metadata)
     return _table(
         host,
         kind=one_text(kind, events.num_rows),
-        peer=_peers(events, direction, metadata),
-        via=_between(events, direction, metadata),
+        peer=peer,
+        via=via,
         stream=events.column("stream"),
         first_seq=events.column("first_seq"),
         count=pc.coalesce(events.column("covered"), count),
@@ -107,9 +104,8 @@ def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tup
         return _numbered(asked, host, metadata)
     answered = rows(messages, type=answer_type, direction="out")
     places = list(metadata.hosts)
-    peer = np.concatenate(
-        (codes(_peers(asked, "in", metadata), places), codes(_peers(answered, "out", metadata), places))
-    )
+    both = (_peers(asked, "in", metadata)[0], _peers(answered, "out", metadata)[0])
+    peer = np.concatenate([codes(each, places) for each in both])
     stream, request, t_ns = (
         np.concatenate([ints(table, name) for table in (asked, answered)])
         for name in ("stream", "request", "t_complete_ns")
@@ -142,7 +138,7 @@ def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
     return _table(
         host,
         kind=one_text("published", once.num_rows),
-        peer=_peers(once, "in", metadata),
+        peer=_peers(once, "in", metadata)[0],
         stream=once.column("stream"),
         first_seq=once.column("first_seq"),
         count=_counts(once),
@@ -174,20 +170,15 @@ def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
     return answer[:asked]
 
 
-def _peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """Return the originator or destination of each message; null if it is not a host of the run."""
-    neighbour = _connection_peers(messages, direction, metadata)
-    end = messages.column("source" if direction == "in" else "target")
-    return pc.coalesce(end_hosts(end, metadata), neighbour)
-
-
-def _between(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """Return the forwarder of each message; null if there is none."""
+def _peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> tuple[pa.Array, pa.Array]:
+    """Return the originator or destination of each message (null if it is not a host of the run), and the
+    forwarder (null if there is none).
+    """
     neighbour = _connection_peers(messages, direction, metadata)
     end = end_hosts(messages.column("source" if direction == "in" else "target"), metadata)
-    return pc.if_else(
-        pc.fill_null(pc.not_equal(end, neighbour), False), neighbour, pa.scalar(None, pa.string())
-    )
+    is_forwarded = pc.fill_null(pc.not_equal(end, neighbour), False)
+    via = pc.if_else(is_forwarded, neighbour, pa.scalar(None, pa.string()))
+    return pc.coalesce(end, neighbour), via
 
 
 def _connection_peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:

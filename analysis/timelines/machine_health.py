@@ -97,10 +97,8 @@ def _link_drops(record: RunRecord) -> list[str]:
 def _saturation(record: RunRecord, metadata: RunMetadata) -> list[str]:
     problems = []
     for machine, samples in busy_samples(record, metadata).items():
-        longest = current = 0
-        for _, busy in samples:
-            current = current + 1 if busy >= CPU_LIMIT else 0
-            longest = max(longest, current)
+        spells = itertools.groupby(busy >= CPU_LIMIT for _, busy in samples)
+        longest = max((len([*spell]) for is_busy, spell in spells if is_busy), default=0)
         where = f" of {machine}" if len(record.machines) > 1 else ""
         if longest >= CPU_SAMPLES:
             problems.append(f"processors{where} were over {CPU_LIMIT:.0%} busy for {longest} s in a row")

@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
+from analysis.messages.label import address_text
 from analysis.messages.marked import known_reading
 from analysis.timelines.links.periods import (
     LinkDirection,
@@ -121,6 +123,11 @@ class RunMetadata:
         """Names of the hosts by their addresses."""
         return {host.address: host.name for host in self.hosts.values()}
 
+    def host_in(self, record: Mapping[str, Any], name: str) -> str | None:
+        """Return the host whose address is in a field of a log record; None if it is of none."""
+        address = record.get(name)
+        return self.host_at.get(address_text(address)) if isinstance(address, int) else None
+
     @property
     def by_host(self) -> bool:
         """See `node.core.declaration.Declared`."""
@@ -177,13 +184,8 @@ class RunMetadata:
         return tuple(faults[0].t_ns for faults in self.instants)
 
     @cached_property
-    def instant_of(self) -> tuple[int, ...]:
-        """The index of the instant of each applied fault."""
-        return tuple(number for number, faults in enumerate(self.instants) for _ in faults)
-
-    @cached_property
     def instant_numbers(self) -> dict[str, int]:
-        """The index of the instant of each applied fault, by its name."""
+        """The index of the instant of each applied fault, by its name and in order."""
         return {fault.name: number for number, faults in enumerate(self.instants) for fault in faults}
 
     def next_fault_ns(self, fault: RunFault) -> int | None:

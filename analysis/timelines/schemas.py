@@ -7,7 +7,7 @@ explains it.
 
 import pyarrow as pa
 
-from analysis.columns import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Column, table_schema
+from analysis.columns import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Column, required, table_schema
 
 BIN_NS = 200_000_000
 """The width of every timeline's bins."""
@@ -49,18 +49,15 @@ EVENTS = table_schema(
 )
 
 # One row per record of a deliveries file, as the nodes wrote it (node.core.deliveries).
-RECORDS = table_schema(
-    ("host", STRING, False),
-    ("session", INT, False),  # number of the process's start, from 0
-    ("position", BIGINT, False),  # index of the record in its file
-    ("kind", INT, False),
-    ("stream", INT, False),
-    ("first_seq", BIGINT, False),
-    ("count", INT, False),
-    ("t_ns", BIGINT, False),
-    ("batch_crc", BIGINT, False),
-    ("running_crc", BIGINT, False),
-    ("covered", BIGINT, False),  # sequence numbers; more than count if events were collected
+RECORDS = required(
+    host=STRING,
+    session=INT,  # number of the process's start, from 0
+    position=BIGINT,  # index of the record in its file
+    **dict.fromkeys(("kind", "stream"), INT),
+    first_seq=BIGINT,
+    count=INT,
+    **dict.fromkeys(("t_ns", "batch_crc", "running_crc"), BIGINT),
+    covered=BIGINT,  # sequence numbers; more than count if events were collected
 )
 
 # One row per client and stream: the client's deliveries compared with the drivers' publications.
@@ -93,12 +90,8 @@ DELIVERIES = table_schema(
 )
 
 # Arrivals at a client that contradict the order at other clients, if all are to get one order.
-DISORDER = table_schema(
-    ("client", STRING, False),
-    ("stream", INT, False),
-    ("instant", BIGINT, False),  # last instant with faults before it (`RunMetadata.instants`); -1: none
-    ("events", BIGINT, False),
-)
+# instant: last instant with faults before it (`RunMetadata.instants`); -1: none.
+DISORDER = required(client=STRING, stream=INT, instant=BIGINT, events=BIGINT)
 
 # Planned subscriptions of each client, and those that were not confirmed in time.
 CONFIRMATIONS = table_schema(
@@ -123,15 +116,8 @@ MEASURES = table_schema(
     ("t_ns", BIGINT, False, "time of the measurement"),
     ("number", DOUBLE, False, "the value"),
 )
-MEASURED = table_schema(
-    ("name", STRING, False),
-    ("value", STRING, False),
-    ("count", BIGINT, False),
-    ("sum", DOUBLE, False),
-    ("min", DOUBLE, False),
-    ("max", DOUBLE, False),
-    ("last", DOUBLE, False),
-    ("last_ns", BIGINT, False),
+MEASURED = required(
+    name=STRING, value=STRING, count=BIGINT, sum=DOUBLE, min=DOUBLE, max=DOUBLE, last=DOUBLE, last_ns=BIGINT
 )
 
 # One row per driver and stream: whether its events are in the order in which it published them.
@@ -144,9 +130,7 @@ PUBLISHERS = table_schema(
 )
 
 # The part of a stream that a host has by its packets, comparable with `DELIVERIES`.
-COVERAGE = table_schema(
-    ("host", STRING, False), ("stream", INT, False), ("events", BIGINT, False), ("digest", BIGINT, False)
-)
+COVERAGE = required(host=STRING, stream=INT, events=BIGINT, digest=BIGINT)
 
 # Intermediate sums for `THROUGHPUT`: arrivals in a region, and bytes on a link, per bin since time 0.
 ARRIVALS = table_schema(
@@ -159,15 +143,8 @@ ARRIVALS = table_schema(
     ("bytes", BIGINT, True),
 )
 # How many clients followed a stream from one bin to another, both inclusive.
-FOLLOWED = table_schema(
-    ("stream", INT, False),
-    ("first_bin", BIGINT, False),
-    ("last_bin", BIGINT, False),
-    ("clients", BIGINT, False),
-)
-WIRE = table_schema(
-    ("link", STRING, False), ("direction", STRING, False), ("bin", BIGINT, False), ("bytes", BIGINT, False)
-)
+FOLLOWED = required(stream=INT, first_bin=BIGINT, last_bin=BIGINT, clients=BIGINT)
+WIRE = required(link=STRING, direction=STRING, bin=BIGINT, bytes=BIGINT)
 
 # Background traffic on a link, per entry and bin, from its far side; not included in `bytes` of WIRE.
 TRAFFIC = table_schema(
@@ -181,20 +158,8 @@ TRAFFIC = table_schema(
 )
 
 # Traffic over links between regions: messages by host, copies of events by stream, and both combined.
-WAN_MESSAGES = table_schema(
-    ("link", STRING, False),
-    ("direction", STRING, False),
-    ("messages", BIGINT, False),
-    ("bytes", BIGINT, False),  # message bytes, without packet headers
-)
-WAN_COPIES = table_schema(
-    ("link", STRING, False),
-    ("direction", STRING, False),
-    ("stream", INT, False),
-    ("copies", BIGINT, False),  # copies of all events
-    ("distinct", BIGINT, False),  # distinct events
-    ("most", BIGINT, False),  # most copies of one event
-)
+WAN_MESSAGES = required(link=STRING, direction=STRING, messages=BIGINT, bytes=BIGINT)
+WAN_COPIES = required(link=STRING, direction=STRING, stream=INT, copies=BIGINT, distinct=BIGINT, most=BIGINT)
 WAN = table_schema(
     ("link", STRING, False, "e.g. r2-r3"),
     ("direction", STRING, False, "'forward' or 'backward'"),
@@ -206,14 +171,8 @@ WAN = table_schema(
 )
 
 # Data of a host or capture with times outside the run, which tables over time exclude.
-OUTSIDE = table_schema(
-    ("place", STRING, False),
-    ("what", STRING, False),  # 'messages' | 'packets' | 'records'
-    ("count", BIGINT, False),
-    ("of", BIGINT, False),
-    ("first_ns", BIGINT, False),
-    ("last_ns", BIGINT, False),
-)
+# what: 'messages' | 'packets' | 'records'.
+OUTSIDE = required(place=STRING, what=STRING, count=BIGINT, of=BIGINT, first_ns=BIGINT, last_ns=BIGINT)
 
 # Configurations of the regions' chains, as decided by their configuration services.
 CHAINS = table_schema(
@@ -225,9 +184,7 @@ CHAINS = table_schema(
 )
 
 # SUBSCRIBE messages sent by proxies.
-SUBSCRIPTIONS = table_schema(
-    ("host", STRING, False), ("dst", STRING, False), ("stream", INT, False), ("t_ns", BIGINT, False)
-)
+SUBSCRIPTIONS = required(host=STRING, dst=STRING, stream=INT, t_ns=BIGINT)
 
 # events_per_s: for a region, mean over its clients; for a stream, mean over the clients that are to get it in
 # that bin; for a link, events between the proxies at its ends. bytes_per_s: the events' bytes; for a link,
@@ -304,16 +261,11 @@ CLOCKS = table_schema(
 )
 
 # The time until every client had each piece of a stream.
-SAMPLES = table_schema(
-    ("stream", INT, False),
-    ("published_ns", BIGINT, False),
-    ("latency_ns", BIGINT, False),
-    ("count", BIGINT, False),
-)
+SAMPLES = required(stream=INT, published_ns=BIGINT, latency_ns=BIGINT, count=BIGINT)
 
 # Number of events of a stream that arrived at clients but were due to none, so have no latency; and number of
 # latency samples.
-UNTIMED = table_schema(("stream", INT, False), ("count", BIGINT, False), ("samples", BIGINT, False))
+UNTIMED = required(stream=INT, count=BIGINT, samples=BIGINT)
 
 LATENCY = table_schema(
     ("origin", STRING, False, "region that owns the stream"),

@@ -11,17 +11,15 @@ from ipaddress import ip_address
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines.arrays import Bools, Ints, codes, ints
+from analysis.timelines.progress import Progress
 from experiments.planned.plan import Plan
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "flags", "payload_length",
 )  # fmt: skip
-FIN, ACK = 0x01, 0x10
-SEQUENCE_MASK = (1 << 32) - 1
-HALF = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +209,9 @@ def _way(here: dict[str, Ints], mine: Bools) -> TcpDirection:
     data = mine & (here["payload_length"] > 0)
     sent = np.flatnonzero(data & (here["left"] != 0))
     arrived = np.flatnonzero(data & (here["left"] == 0))
-    return TcpDirection(here["t_ns"][sent], _repeated(here, sent), here["t_ns"][arrived])
-
-
-def _repeated(here: dict[str, Ints], sent: Ints) -> Bools:
-    """Return which segments end at or before the end of earlier ones."""
-    if not sent.size:
-        return np.zeros(0, np.bool_)
-    begin = here["seq"][sent[0]]
-    ends = (here["seq"][sent] + here["payload_length"][sent] - begin) & SEQUENCE_MASK
-    turns = np.cumsum(np.diff(ends, prepend=ends[:1]) < -HALF)  # numbers wrap after 4 GiB
-    ends = ends + turns * (SEQUENCE_MASK + 1)
-    ends = np.where(ends - np.maximum.accumulate(ends) < -HALF, ends + SEQUENCE_MASK + 1, ends)
-    before = np.concatenate(([-1], np.maximum.accumulate(ends)[:-1]))
-    repeated: Bools = ends <= before
-    return repeated
+    begin, size = here["seq"][sent], here["payload_length"][sent]
+    is_new, _ = Progress().take(np.zeros_like(sent), begin + size, begin)
+    return TcpDirection(here["t_ns"][sent], ~is_new, here["t_ns"][arrived])
 
 
 def _first(times: Ints, after_ns: int) -> int | None:

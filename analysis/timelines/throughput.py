@@ -50,8 +50,7 @@ def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 def arrivals_of_records(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
-    kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
-    got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
+    got = rows(records, kind=(RecordKind.DELIVERED, RecordKind.SPARSE))
     events = ints(got, "count")
     size = (
         pa.array(events * metadata.event_bytes) if metadata.event_bytes else pa.nulls(len(events), pa.int64())

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, ints, rows
+from analysis.timelines.arrays import Bools, Ints, begins, ints, rows
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
@@ -110,11 +110,11 @@ def _crc_diverges(
     its first event, complete and in order; other batches are not checked.
     """
     start, single = _starts(known, int(stream.max(initial=-1)) + 1)
-    previous_end = np.concatenate((np.zeros(min(len(stream), 1), np.int64), (got.first + got.reach)[:-1]))
-    begins = np.concatenate((np.ones(min(len(stream), 1), bool), got.session[1:] != got.session[:-1]))
-    follows = got.first == np.where(begins, start[stream], previous_end)
-    bad = np.cumsum(~(follows & same & single[stream]))
-    before = np.maximum.accumulate(np.where(begins, bad - ~(follows & same & single[stream]), 0))
+    is_first = begins(got.session)
+    expected = np.where(is_first, start[stream], np.roll(got.first + got.reach, 1))
+    breaks = ~((got.first == expected) & same & single[stream])
+    bad = np.cumsum(breaks)
+    before = np.maximum.accumulate(np.where(is_first, bad - breaks, 0))
     chain = bad == before
     differs = np.flatnonzero(chain & (known.running[at] != got.running))
     diverging = np.zeros(len(stream), bool)

@@ -15,7 +15,7 @@ from analysis.timelines import verification
 from analysis.timelines.delivery import total_order
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.deliveries import delivery_table
-from analysis.timelines.delivery.delivery_records import read_file, read_files
+from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import read_metadata
 from experiments.contract import breaches
 from experiments.declared import Trait
@@ -160,7 +160,7 @@ def told(run, contract):
     if contract.order == "total":
         found = total_order.with_disorder(found, total_order.disorder(got, metadata))
     orders = pa.concat_tables(
-        [verification.check_order(name, read_file(name, path)) for name, path in publishers]
+        [verification.check_order(name, read_files([(name, path)])) for name, path in publishers]
     )
     figures = {f"events.{name}": sum(found.column(name).to_pylist()) for name in found.column_names[2:-4]}
     figures["events.unordered_publishers"] = sum(orders.column("unordered").to_pylist())

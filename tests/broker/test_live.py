@@ -10,7 +10,7 @@ import pytest
 from analysis.live.audience import RequiredDeliveries
 from analysis.live.decoder import EventBatch
 from analysis.live.timelines import LiveTimelines
-from analysis.timelines.delivery.delivery_records import read_file, read_rows
+from analysis.timelines.delivery.delivery_records import read_files, read_rows
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.measures import read_measures
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
@@ -34,7 +34,7 @@ def batches_of(run: RunDirectory, record: RunRecord) -> list[EventBatch]:
             row["first_seq"], row["count"], row["count"], row["t_ns"],
         )
         for process in record.plan.processes
-        for row in read_file(process.host, run.host_deliveries(process.host)).to_pylist()
+        for row in read_files([(process.host, run.host_deliveries(process.host))]).to_pylist()
         if row["kind"] in kinds
     ]  # fmt: skip
     return sorted(found, key=lambda batch: batch.t_ns)

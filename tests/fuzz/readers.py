@@ -16,7 +16,7 @@ from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.recovery import recoveries
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.story import story
-from analysis.timelines.delivery.delivery_records import RECORD, read_file
+from analysis.timelines.delivery.delivery_records import RECORD, read_files
 from analysis.timelines.links.traversals import traversals
 from analysis.timelines.machine_health import machine_problems
 from analysis.timelines.run_metadata import read_metadata
@@ -80,7 +80,7 @@ def archive(content: bytes) -> None:
 def deliveries(content: bytes) -> None:
     """Read a delivery log."""
     with temporary_file("r0-client-0.deliveries", content) as path, suppress(AnalysisError):
-        rows = read_file("r0-client-0", path)
+        rows = read_files([("r0-client-0", path)])
         rows.validate(full=True)
         assert rows.num_rows == max(0, len(content) - HEADER.size) // RECORD.itemsize
 

@@ -32,7 +32,7 @@ from analysis.capture.pcap.files.byte_ranges import (
 )
 from analysis.capture.pcap.files.format import Integers
 
-SYN, RST = 0x02, 0x04
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: no segment can be further ahead
 HORIZON_NS = 5_000_000_000  # a first retransmission follows after about a second (RFC 6298, section 2)
 MISDATED_NS = 3_600_000_000_000

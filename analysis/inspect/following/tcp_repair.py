@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.compressed import capture_name
-from analysis.capture.pcap.reassemble import RST
+from analysis.capture.pcap.reassemble import FIN, RST
 from analysis.capture.pcap.streams import halves
 from analysis.inspect.following.hops import EventHop
 from analysis.inspect.packets.retransmissions import SeenBytes
@@ -24,7 +24,7 @@ from analysis.inspect.packets.wire import direction_of, read_syns, relative
 from analysis.schemas import PACKETS
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.tcp_connections import FIN, Ending
+from analysis.timelines.tcp_connections import Ending
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]

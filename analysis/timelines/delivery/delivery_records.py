@@ -44,23 +44,16 @@ ROWS_TOGETHER = 16_384
 """Rows per row group of a file sorted by stream: the least that following one stream reads."""
 
 
-def read_file(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> pa.Table:
-    """Return one file as rows of `schemas.RECORDS`; no rows if the file does not exist.
-
-    Raises AnalysisError if it is not a record of deliveries.
-    """
-    return read_files([(host, path)], clocks=clocks)
-
-
 def read_files(
     files: Sequence[tuple[str, Path]],
     streams: Sequence[int] | None = None,
     *,
     clocks: MachineClocks = ONE_CLOCK,
 ) -> pa.Table:
-    """Return several hosts' files as rows of `schemas.RECORDS`, host by host; only some streams, if given.
+    """Return hosts' files as rows of `schemas.RECORDS`, host by host; only some streams, if given.
 
-    Times are by the run's reference clock. Raises AnalysisError as `read_file`.
+    Times are by the run's reference clock. A file that does not exist has no rows. Raises AnalysisError for a
+    file that is not a record of deliveries.
     """
     parts = []
     for host, path in files:

@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Bools, Ints, codes, ints, offsets
+from analysis.timelines.arrays import NEVER, Bools, Ints, codes, ints, offsets, rows
 from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS, RecordedPublications
 from analysis.timelines.delivery.sequence_intervals import (
+    NONE,
     SPAN,
     SPAN_BITS,
     Batches,
@@ -205,7 +206,7 @@ def _windows(
     stream = sessions.stream[asked.session[sure]]
     number = asked.number[sure]
     first = np.where(number > 0, number, clock.after(stream, asked.t_ns[sure] + late_ns))
-    end = _ends(asked, final[sure], np.full(len(sure), -1))
+    end = _ends(asked, final[sure])
     by_time = (end < 0) & (closing[sure] >= 0)
     last_ns = asked.t_ns[np.maximum(closing[sure], 0)] - under_way.settle_ns
     end = np.where(by_time, clock.first(stream, last_ns), np.where(end < 0, SPAN - 1, end))
@@ -218,17 +219,17 @@ def _windows(
     reply = np.where(confirmed[opening], after[opening], opening)
     number = np.where(asked.kind[reply] == RecordKind.SUBSCRIBED, asked.number[reply], 0)
     first = np.where(number > 0, number, clock.first(stream, under_way.since(asked.t_ns[opening])))
-    end = _ends(asked, final[opening], np.full(len(opening), -1))
+    end = _ends(asked, final[opening])
     by_time = (end < 0) & (final[opening] >= 0)
     last_ns = asked.t_ns[np.maximum(final[opening], 0)] + under_way.settle_ns
     end = np.where(by_time, clock.after(stream, last_ns), np.where(end < 0, SPAN - 1, end))
     return must, (asked.session[opening], first, end)
 
 
-def _ends(asked: SubscriptionRecords, final: Ints, otherwise: Ints) -> Ints:
-    """Return the end number that each client was notified of, or else `otherwise`."""
-    number = asked.number[np.maximum(final, 0)] if len(asked.number) else otherwise
-    return np.where((final >= 0) & (number > 0), number, otherwise)
+def _ends(asked: SubscriptionRecords, final: Ints) -> Ints:
+    """Return the end number that each client was notified of, or -1."""
+    number = asked.number[np.maximum(final, 0)]
+    return np.where((final >= 0) & (number > 0), number, -1)
 
 
 def _next(asked: SubscriptionRecords, wanted: Bools) -> Ints:
@@ -246,14 +247,11 @@ def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -
     clock = _PublicationClock(known, streams)
     settle_ns = metadata.declared.contract.settle_us * 1000
     every = np.arange(streams)
-    found = []
+    found = [NONE]
     for from_ns, to_ns in excused_times(metadata):
         first = clock.first(every, np.full(streams, from_ns - settle_ns))
         end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
         found.append(in_group_spans(every, first, np.maximum(end - first, 0)))
-    if not found:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing
     first, count = (
         np.concatenate([getattr(each, name) for each in found]) for name in ("first_seq", "count")
     )
@@ -280,7 +278,7 @@ def by_topic(metadata: RunMetadata) -> bool:
 
 def followed_spans(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
-    asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
+    asked = rows(records, kind=SUBSCRIPTIONS)
     host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
     session, stream = ints(asked, "session"), ints(asked, "stream")
     columns = np.stack((host, session, stream))

@@ -3,7 +3,7 @@
 A system that cuts, changes or wraps payloads would otherwise seem to lose everything.
 """
 
-from analysis.timelines.recovering.failover_events import log_records
+from analysis.timelines.log_records import log_records
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.rundir import RunDirectory
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.timelines.arrays import Ints, begins, codes, ints, rows, rows_of_roles
+from analysis.timelines.arrays import Ints, begins, codes, ints, rows
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from topologies.routes import Hop
@@ -43,7 +43,7 @@ def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, SourceHistory]
     regions.
     """
     proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
-    arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
+    arrived = rows(events, kind="arrived", role=metadata.declared.having(Trait.SERVER))
     names = [host.name for host in proxies]
     regions = np.array([*(host.region for host in proxies), ""], object)  # the last entry is for other hosts
     here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))

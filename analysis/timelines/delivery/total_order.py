@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Floats, Ints, begins, codes, ints
+from analysis.timelines.arrays import Bools, Floats, Ints, begins, codes, ints, pair_keys, rows
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
     SPAN_BITS,
@@ -32,8 +32,6 @@ from analysis.timelines.delivery.sequence_intervals import (
 )
 from analysis.timelines.run_metadata import RunMetadata
 from node.core.deliveries import RecordKind
-
-STREAM_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +54,7 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
 
     records: rows of `schemas.RECORDS` of all clients, each host's in order.
     """
-    records = records.filter(
-        pc.is_in(records.column("kind"), value_set=pa.array([RecordKind.DELIVERED, RecordKind.SPARSE]))
-    )
+    records = rows(records, kind=(RecordKind.DELIVERED, RecordKind.SPARSE))
     records = epoch_layout([records]).laid_out(records)
     streams = sorted(metadata.owner)
     stream = np.searchsorted(streams, ints(records, "stream"))
@@ -86,10 +82,7 @@ def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
     if not found.num_rows:
         return deliveries
     clients = pc.unique(deliveries.column("client")).to_pylist()
-    places, late = (
-        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
-        for table in (deliveries, found)
-    )
+    places, late = (pair_keys(table, clients) for table in (deliveries, found))
     order = np.argsort(places)
     row = order[np.searchsorted(places, late, sorter=order)]
     instant, events = ints(found, "instant"), ints(found, "events")

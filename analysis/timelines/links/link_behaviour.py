@@ -146,9 +146,9 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     excess_ns = came_ns - flow.expected_ns[here]
     early_ns = flow.earliest.release_ns[here] - came_ns - np.where(flow.retimed[here], CHANGE_NS, 0)
     late_ns = came_ns - flow.latest.release_ns[here]
-    error_bound_ns = (
-        None if flow.error_bounds_ns is None else np.ceil(flow.error_bounds_ns(went_ns)).astype(np.int64)
-    )
+    is_vague, error_ns = flow.error_bounds_ns is not None, np.zeros_like(went_ns)
+    if flow.error_bounds_ns is not None:
+        error_ns = np.ceil(flow.error_bounds_ns(went_ns)).astype(np.int64)
     strays = strays_of(flow, number)
     lost, fair = losses(flow, number, inside, settled, len(strays))
     queued = queue_limit_packets(period)
@@ -168,21 +168,14 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
         strays=len(strays),
         delays=_delays(came_ns - went_ns),
         excess=_delays(excess_ns),
-        early_ns=int((early_ns - (0 if error_bound_ns is None else error_bound_ns)).max(initial=0)),
-        late_p99_ns=weighted(
-            late_ns - (0 if error_bound_ns is None else error_bound_ns), np.ones_like(late_ns), 99
-        )
-        or 0,
+        early_ns=int((early_ns - error_ns).max(initial=0)),
+        late_p99_ns=weighted(late_ns - error_ns, np.ones_like(late_ns), 99) or 0,
         spread=_spread(flow, here, there, excess_ns) if period.jitter_us else None,
         rate_part=rate_part(flow, here, came_ns) if period.rate_bits_per_s else None,
         rate_bits_per_s=peak_rate(flow, number),
-        error_bound_ns=None
-        if error_bound_ns is None or not len(error_bound_ns)
-        else int(np.median(error_bound_ns)),
-        sure_excess=None if error_bound_ns is None else _delays(excess_ns - error_bound_ns),
-        sure_least_ns=None
-        if error_bound_ns is None or not len(error_bound_ns)
-        else int((came_ns - went_ns + error_bound_ns).min()),
+        error_bound_ns=int(np.median(error_ns)) if is_vague and len(error_ns) else None,
+        sure_excess=_delays(excess_ns - error_ns) if is_vague else None,
+        sure_least_ns=int((came_ns - went_ns + error_ns).min()) if is_vague and len(error_ns) else None,
     )
 
 

@@ -214,7 +214,8 @@ def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
         curve, end_ns = Curve(period), min(gone_ns, period.end_ns or gone_ns)
         start_ns = np.clip(t_ns, min(period.start_ns or 0, end_ns), end_ns)
         bits += curve.bits(np.full(len(t_ns), end_ns)) - curve.bits(start_ns)
-    return bits <= 8 * (limit + slack(flow.periods[number]) + 1) * _segment_bytes(flow.periods[number])
+    segment_bytes = flow.periods[number].mtu_bytes + ETHERNET_BYTES
+    return bits <= 8 * (limit + slack(flow.periods[number]) + 1) * segment_bytes
 
 
 def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
@@ -238,10 +239,6 @@ def strays_of(flow: Flow, number: int) -> Ints:
     period, (start_ns, end_ns) = flow.periods[number], bounds(flow, number)
     t_ns = flow.far.t_ns[flow.met.strays] - period.delay_us * 1000
     return flow.met.strays[(t_ns >= start_ns) & (t_ns < end_ns)]
-
-
-def _segment_bytes(period: Period) -> int:
-    return period.mtu_bytes + ETHERNET_BYTES
 
 
 def slack(period: Period) -> int:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Bools, Ints, ints
 from analysis.timelines.links.periods import LinkDirection, Period
 from analysis.timelines.run_metadata import RunMetadata
 
-FIN, ACK = 0x01, 0x10
 CONNECTIONS_MAX = 10_000
 """Largest number of connections that are measured per outage."""
 AT_ONCE_S = 0.5

@@ -38,7 +38,7 @@ def messages_over_links(messages: pa.Table, host: Host, metadata: RunMetadata) -
 def copies_over_links(events: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.WAN_COPIES`: how often events of one stream crossed links, from `schemas.EVENTS`."""
     kinds = CROSSED[:2] if metadata.by_host else CROSSED  # by host, published events are also arrivals
-    crossed = events.filter(pc.is_in(events.column("kind"), value_set=pa.array(kinds)))
+    crossed = rows(events, kind=kinds)
     hosts = list(metadata.hosts)
     regions = [*(each.region for each in metadata.hosts.values()), None]
     here, there = (

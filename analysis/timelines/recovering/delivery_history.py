@@ -1,8 +1,8 @@
 """The history of one stream at its clients, with the paths by which its events came."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -66,14 +66,13 @@ class DeliveryHistory:
         """
         return self.path(place, self._shown_ns(place, t_ns))
 
-    def _shown_ns(self, place: str, t_ns: int) -> int:
-        if self.metadata.by_host or self._straight:
-            return t_ns
-        if (place, t_ns) not in self._shown:
-            self._shown[place, t_ns] = self._last_shown_ns(place, t_ns)
-        return self._shown[place, t_ns]
+    @cached_property
+    def _shown_ns(self) -> Callable[[str, int], int]:
+        return cache(self._last_shown_ns)
 
     def _last_shown_ns(self, place: str, t_ns: int) -> int:
+        if self.metadata.by_host or self._straight:
+            return t_ns
         mine = [number for number, host in enumerate(self.cut.hosts) if self.place(host) == place]
         arrived_ns = self.cut.arrived_ns[mine]
         due = self.cut.published_ns < t_ns
@@ -82,10 +81,6 @@ class DeliveryHistory:
             return t_ns
         last_ns = int(np.where(arrived_ns < t_ns, arrived_ns, -1).max(initial=-1))
         return t_ns if last_ns < 0 else last_ns + 1
-
-    @cached_property
-    def _shown(self) -> dict[tuple[str, int], int]:
-        return {}
 
     def tells(self, place: str, t_ns: int) -> bool:
         """Return whether packets or logs show the route to a place just before `t_ns`."""
@@ -107,16 +102,13 @@ class DeliveryHistory:
         segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
         return np.array([self._length_us(place, int(self.ends_ns[at])) for at in segments], np.int64)[of]
 
-    def _length_us(self, place: str, end_ns: int) -> int:
-        key = (place, end_ns)
-        if key not in self._lengths:
-            hops = self.path(place, end_ns)
-            self._lengths[key] = -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
-        return self._lengths[key]
-
     @cached_property
-    def _lengths(self) -> dict[tuple[str, int], int]:
-        return {}
+    def _length_us(self) -> Callable[[str, int], int]:
+        return cache(self._length_before_us)
+
+    def _length_before_us(self, place: str, end_ns: int) -> int:
+        hops = self.path(place, end_ns)
+        return -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
 
     def apart_ns(self, t_ns: int) -> int:
         """Return how far apart the stream's last event before `t_ns` and its first one after it were

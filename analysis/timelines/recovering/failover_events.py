@@ -4,30 +4,23 @@ replicas.
 Subscriptions are read from the packets of the server that sent them. Events that no packet shows (a peer
 considered silent) are in the nodes' logs. Only the kinds of records named by the system's `Reading` are read,
 and only from servers and coordinators; there are few of both.
-
-A node's log has a JSON object per line. Lines that are not JSON, such as a last line cut short by a crash,
-are skipped. A line that is JSON but not a log record (of another program, or in another format) is an error
-that names its place.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.errors import AnalysisError
 from analysis.messages.label import address_text, parse_key
 from analysis.schemas import KEY_COLUMN
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
 from analysis.timelines.delivery.stream_paths import SourceHistory
-from analysis.timelines.log_fields import problem_of
+from analysis.timelines.log_records import log_records
 from analysis.timelines.recovering.passing import own_and_forwarded
 from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
@@ -82,9 +75,7 @@ class FailoverEvent:
 
 def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.SUBSCRIPTIONS`: one server's requests, from its rows of `analysis.schemas.MESSAGES`."""
-    asks = pa.array(metadata.reading.rerouted, pa.string())
-    sent = rows(messages, direction="out")
-    sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks))
+    sent = rows(messages, direction="out", type=metadata.reading.rerouted)
     sent = own_and_forwarded(sent, metadata)[0].slice(0, ACTS_MAX)
     stream = pc.coalesce(sent.column("stream"), _by_key(sent.column(KEY_COLUMN), metadata))
     columns = [sent.column("host"), sent.column("dst"), stream, sent.column("t_first_ns")]
@@ -296,30 +287,3 @@ def _stream(record: Mapping[str, Any], metadata: RunMetadata) -> int | None:
     if isinstance(topic, str) and metadata.stream_at:
         return metadata.stream_at.get(parse_key(topic))
     return record.get("stream")
-
-
-def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield records of these events, in order; none if the file does not exist.
-
-    Raises AnalysisError for a line that is JSON but not an object with a time, or has other fields than a log
-    record.
-    """
-    if not path.is_file():
-        return
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, 1):
-            if not any(name in line for name in events):
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue  # a crash cut the last line short
-            if not isinstance(record, dict):
-                raise AnalysisError(f"{path}:{number}: not a log record, but a {type(record).__name__}")
-            if record.get("event") not in events:
-                continue
-            if type(record.get("t_ns")) is not int:
-                raise AnalysisError(f"{path}:{number}: a log record of {record['event']} without a time")
-            if (problem := problem_of(record)) is not None:
-                raise AnalysisError(f"{path}:{number}: {problem}")
-            yield record

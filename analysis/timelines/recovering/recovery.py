@@ -20,7 +20,7 @@ Lost events belong to the last instant with faults before their loss became visi
 received a later event.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.delivery.stream_paths import length_us
-from analysis.timelines.delivery.stream_pieces import CELLS_MAX, ClientPieces
+from analysis.timelines.delivery.stream_pieces import CELLS_MAX
 from analysis.timelines.recovering.delivery_history import AROUND_NS, DeliveryHistory
 from analysis.timelines.recovering.gaps import ClientWaits
 from analysis.timelines.recovering.recovery_times import PairPieces, PairTimes, benchmark, measure
@@ -50,18 +50,18 @@ def pairs(history: DeliveryHistory) -> pa.Table:
     metadata, cut = history.metadata, history.cut
     if not metadata.applied_faults or not cut.hosts:
         return schemas.PAIRS.empty_table()
-    due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & _known(cut)
+    due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & (cut.published_ns != NEVER)
     shown = np.flatnonzero(due.any(axis=1)).tolist()
     places = [history.place(cut.hosts[client]) for client in shown]
     lost = lost_after(history)
     by_fault = {name: by for faults in metadata.instants for name, by in _affected_by(history, faults, shown)}
     found = []
-    for number, fault in zip(metadata.instant_of, metadata.applied_faults, strict=True):
+    for fault in metadata.applied_faults:
         paths = {place: _text(history, history.route(place, fault.t_ns)) for place in dict.fromkeys(places)}
         affected_by = by_fault[fault.name]
         affected = [by is not None and by != UNKNOWN for by in affected_by]
         times = [
-            _times(history, fault, client) if concerned else _NO_TIMES
+            _times(history, fault, client) if concerned else {}
             for client, concerned in zip(shown, affected, strict=True)
         ]
         columns: dict[str, Sequence[Any]] = {
@@ -70,7 +70,7 @@ def pairs(history: DeliveryHistory) -> pa.Table:
             "client": [cut.hosts[client] for client in shown],
             "affected": affected,
             "affected_by": affected_by,
-            "lost": lost[shown, number].tolist(),
+            "lost": lost[shown, metadata.instant_numbers[fault.name]].tolist(),
             "old_way": [paths[place] for place in places],
             "hosts": [history.hosts(place, fault.t_ns) for place in places],
         }
@@ -192,7 +192,7 @@ def lost_after(history: DeliveryHistory) -> Ints:
     faults.
     """
     cut, metadata = history.cut, history.metadata
-    missing = (cut.arrived_ns == NEVER) & _known(cut)
+    missing = (cut.arrived_ns == NEVER) & (cut.published_ns != NEVER)
     if cut.wanted is not None:
         missing &= cut.wanted
     starts = np.array(metadata.instant_starts_ns, np.int64)
@@ -219,14 +219,7 @@ def path_ns(history: DeliveryHistory, place: str, came_ns: Ints, fault_ns: int) 
     return 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
 
 
-def _known(cut: ClientPieces) -> Bools:
-    """Return which pieces are known to be published."""
-    found: Bools = cut.published_ns != NEVER
-    return found
-
-
 _TIMES = (*(f"{name}_ns" for name in schemas.RECOVERY_TIMES), "impaired", "backlog_events", "new_way")
-_NO_TIMES: Mapping[str, Any] = {}
 
 
 def _times(history: DeliveryHistory, fault: RunFault, client: int) -> dict[str, Any]:
@@ -246,20 +239,16 @@ def _times(history: DeliveryHistory, fault: RunFault, client: int) -> dict[str, 
     returns = fault.mends and not history.metadata.by_host
     if returns and history.metadata.crossed([(history.owner, region)]) & set(fault.hops):
         returned_ns, times = _returned(history, fault, region, times)
+    reasons = [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())]
+    if (apart_ns := history.apart_ns(fault.t_ns)) >= AROUND_NS:
+        reasons.append(SPARSE.format(apart_ns / 1e9))
     known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
         **asdict(times),
         **asdict(rfc),
         "returned_ns": returned_ns,
         "new_way": _text(history, history.path(place, fault.t_ns + max(known) + 1)) if known else None,
-        "reasons": [
-            *(f"{name}: {reason}" for name, reason in sorted(times.reasons.items())),
-            *(
-                [SPARSE.format(apart_ns / 1e9)]
-                if (apart_ns := history.apart_ns(fault.t_ns)) >= AROUND_NS
-                else []
-            ),
-        ],
+        "reasons": reasons,
     }
 
 
@@ -288,8 +277,7 @@ def _returned(
 
 
 def _last(t_ns: Ints) -> int:
-    known = t_ns[t_ns != NEVER]
-    return int(known.max()) if len(known) else 0
+    return int(t_ns[t_ns != NEVER].max(initial=0))
 
 
 def _text(history: DeliveryHistory, hops: tuple[Hop, ...] | None) -> str | None:

@@ -7,6 +7,7 @@ noticed the fault.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints, codes, ints, rows
+from analysis.timelines.arrays import NEVER, Ints, codes, ints, pair_keys, rows
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, reactions_to_fault
 from analysis.timelines.recovering.recovery import UNKNOWN
 from analysis.timelines.recovering.run_faults import RunFault
@@ -26,7 +27,6 @@ APART_S = 0.4
 SUMS = ("lost", "duplicated", "out_of_order")
 REASONS_MAX = 20
 """Largest number of reasons reported per fault."""
-STREAM_BITS = 32
 UNAFFECTED = "it was on no stream's route to a client, and no client with an unknown route had a gap"
 UNTOLD = (
     "whether it affected {} streams at clients is unknown: neither packets nor logs show their routes, and"
@@ -46,8 +46,8 @@ def table(
     names = [fault.name for fault in metadata.applied_faults]
     fault = codes(pairs.column("fault"), names)
     affected = pairs.column("affected").to_numpy()
-    react = _Reactions(failover_events, metadata)
-    found = [_row(pair, react) for pair in pairs.filter(pairs.column("affected")).to_pylist()]
+    react = _reactions(failover_events, metadata)
+    found = [_row(pair, react, metadata) for pair in pairs.filter(pairs.column("affected")).to_pylist()]
     place = pa.array(np.cumsum(affected) - 1, mask=~affected)
     columns: dict[str, Any] = {
         name: pa.array([row[name] for row in found], schemas.RECOVERY.field(name).type).take(place)
@@ -93,53 +93,44 @@ _COPIED = (
 )  # fmt: skip
 
 
-class _Reactions:
-    """The reactions to faults: the same for all clients of a region, or for all with the same path of
-    hosts.
+_Reaction = tuple[float | None, float | None, list[str]]
+"""When a fault was noticed, when a stream was resubscribed, and the reasons for missing times."""
+_Reactions = Callable[[str, int, str, tuple[str, ...] | None], _Reaction]
+
+
+def _reactions(failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> _Reactions:
+    """Return a function from a fault, a stream, a region and, if paths lead from host to host, the hosts on
+    the path, to the reaction.
     """
+    faults = {fault.name: fault for fault in metadata.applied_faults}
 
-    def __init__(self, failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> None:
-        self._acts, self._facts = failover_events, metadata
-        self._faults = {fault.name: fault for fault in metadata.applied_faults}
-        self._known: dict[tuple[Any, ...], tuple[float | None, float | None, list[str]]] = {}
-
-    def to(
-        self, name: str, stream: int, client: str, hosts: Sequence[str] | None
-    ) -> tuple[float | None, float | None, list[str]]:
-        """Return when a fault was noticed, when a stream was resubscribed, and the reasons for missing times.
-
-        hosts: on the path to the client, if paths lead from host to host.
-        """
-        region, way = self._facts.hosts[client].region, None if hosts is None else tuple(hosts)
-        key = (name, stream, region, way)
-        if key not in self._known:
-            self._known[key] = self._look(self._faults[name], stream, region, way)
-        return self._known[key]
-
-    def _look(
-        self, fault: RunFault, stream: int, region: str, hosts: Sequence[str] | None
-    ) -> tuple[float | None, float | None, list[str]]:
-        metadata, acts = self._facts, self._acts
-        end_ns = metadata.next_fault_ns(fault) or NEVER
-        struck = _struck(fault, metadata)
+    @cache
+    def reaction(name: str, stream: int, region: str, hosts: tuple[str, ...] | None) -> _Reaction:
+        fault = faults[name]
         mine = reactions_to_fault(
-            acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes, hosts=hosts
+            failover_events,
+            fault,
+            metadata.next_fault_ns(fault) or NEVER,
+            stream,
+            region,
+            struck=_struck(fault, metadata),
+            routes=metadata.routes,
+            hosts=hosts,
         )
         asked = [act for act in mine if act.what is FailoverKind.REROUTED] or [
             act for act in mine if act.what is FailoverKind.MOVED
         ]
-        ends = metadata.owner[stream], region
-        return (
-            _first(mine, fault),
-            _first(asked, fault),
-            _missing_reactions(fault, ends, mine, asked, metadata),
-        )
+        missing = _missing_reactions(fault, (metadata.owner[stream], region), mine, asked, metadata)
+        return _first(mine, fault), _first(asked, fault), missing
+
+    return reaction
 
 
-def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
+def _row(pair: dict[str, Any], reactions: _Reactions, metadata: RunMetadata) -> dict[str, Any]:
     """Return the columns that only affected pairs have."""
-    key = (pair[name] for name in ("fault", "stream", "client", "hosts"))
-    detect_s, resubscribe_s, why_not = reactions.to(*key)
+    hosts = None if pair["hosts"] is None else tuple(pair["hosts"])
+    region = metadata.hosts[pair["client"]].region
+    detect_s, resubscribe_s, why_not = reactions(pair["fault"], pair["stream"], region, hosts)
     reasons = [*pair["reasons"], *why_not]
     if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
         reasons.append("rate_derived_s: the full load did not arrive in time for 2 s before the next fault")
@@ -157,7 +148,7 @@ def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
     A row counts if the fault affected the pair, or if no fault of that instant did.
     """
     clients = codes(pairs.column("client"), pairs.column("client").unique().to_pylist())
-    instant = np.array(metadata.instant_of, np.int64)[fault]
+    instant = np.array([*metadata.instant_numbers.values()], np.int64)[fault]
     rows_of = np.stack((instant, ints(pairs, "stream"), clients))
     _, group = np.unique(rows_of, axis=1, return_inverse=True)
     affected = pairs.column("affected").to_numpy()
@@ -175,14 +166,11 @@ def _disorder(
     if deliveries is None or not deliveries.num_rows:
         return {name: pa.nulls(pairs.num_rows, pa.int64()) for name in names}
     clients = deliveries.column("client").unique().to_pylist()
-    keys, wanted = (
-        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
-        for table in (deliveries, pairs)
-    )
+    keys, wanted = (pair_keys(table, clients) for table in (deliveries, pairs))
     order = np.argsort(keys, kind="stable")
     at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
     unknown = keys[at] != wanted
-    instant = np.array(metadata.instant_of, np.int64)[fault]
+    instant = np.array([*metadata.instant_numbers.values()], np.int64)[fault]
     found = {}
     for name in names:
         counted = pc.list_flatten(deliveries.column(f"{name}_after")).to_numpy()

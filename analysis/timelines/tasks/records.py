@@ -12,7 +12,7 @@ from analysis.timelines.delivery import deliveries, total_order
 from analysis.timelines.delivery.collecting import read_marks
 from analysis.timelines.delivery.confirmations import Planned, check_confirmations
 from analysis.timelines.delivery.content import ContentFiles
-from analysis.timelines.delivery.delivery_records import read_file, read_files, read_streams, write_by_stream
+from analysis.timelines.delivery.delivery_records import read_files, read_streams, write_by_stream
 from analysis.timelines.delivery.expected import by_topic, followed_spans
 from analysis.timelines.delivery.selectivity import selectivity
 from analysis.timelines.run_metadata import RunMetadata
@@ -110,11 +110,8 @@ class CheckPublisher:
 
     def run(self) -> dict[str, pa.Table]:
         """Return one publisher's rows of `schemas.PUBLISHERS`."""
-        return {
-            "publishers": verification.check_order(
-                self.driver, read_file(self.driver, self.records, self.clocks)
-            )
-        }
+        records = read_files([(self.driver, self.records)], clocks=self.clocks)
+        return {"publishers": verification.check_order(self.driver, records)}
 
 
 @dataclass(frozen=True, slots=True)

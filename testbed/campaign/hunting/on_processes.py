@@ -15,10 +15,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.reassemble import FIN, RST, SYN
 from analysis.pipeline import analyze_here
 from analysis.timelines.delivery.delivery_records import read_rows
-from analysis.timelines.tcp_connections import FIN
 from experiments.files.scratch import scratch
 from experiments.hunting.case import HuntCase
 from experiments.model import CaptureSettings, Experiment

@@ -14,8 +14,8 @@ from analysis.sql.questions import CapturesCase
 from analysis.taps import connections as tracking
 from analysis.taps.crossing import compared, matches
 from analysis.taps.opening import opened
-from analysis.taps.progress import NUMBERS, Progress
 from analysis.taps.tables import TapTables
+from analysis.timelines.progress import NUMBERS, Progress
 from tests.analysis.taps.incident import (
     ACK,
     ANSWER,

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.timelines.recovering.failover_events import chains, from_logs, log_records
+from analysis.timelines.log_records import log_records
+from analysis.timelines.recovering.failover_events import chains, from_logs
 from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.world import facts_of
 

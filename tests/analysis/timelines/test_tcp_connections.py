@@ -3,14 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.reassemble import RST, SYN
-from analysis.timelines.tcp_connections import (
-    ACK,
-    FIN,
-    PACKET_COLUMNS,
-    CapturedHost,
-    tcp_connections,
-)
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
+from analysis.timelines.tcp_connections import PACKET_COLUMNS, CapturedHost, tcp_connections
 
 A, B, C = 1, 2, 3
 HOSTS = {

@@ -11,7 +11,7 @@ from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.delivery.collecting import read_marks
 from analysis.timelines.delivery.deliveries import delivery_table as check_clients
-from analysis.timelines.delivery.delivery_records import read_file
+from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.delivery.sequence_intervals import digest
 from node.core.collection_marks import encode_mark, keys_of
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
@@ -382,7 +382,7 @@ def test_files_are_read_up_to_a_torn_record(tmp_path):
     first = DeliveryRecord(3, 10, 1, ZERO + 5, 0xFFFFFFFF, 7, RecordKind.DELIVERED, 10)
     whole = [encode_record(record) for record in (session, first, session, first)]
     path.write_bytes(encode_file_header() + b"".join(whole) + whole[1][:-1])
-    rows = read_file("r1-client-0", path).to_pylist()
+    rows = read_files([("r1-client-0", path)]).to_pylist()
     assert [(row["session"], row["kind"]) for row in rows] == [(0, 2), (0, 0), (1, 2), (1, 0)]
     assert rows[1] == {
         "host": "r1-client-0", "session": 0, "position": 1, "kind": 0, "stream": 3, "first_seq": 1,
@@ -390,10 +390,10 @@ def test_files_are_read_up_to_a_torn_record(tmp_path):
     }  # fmt: skip
     for size in (0, 7, 16):
         path.write_bytes(encode_file_header()[:size])
-        assert read_file("x", path).num_rows == 0
+        assert read_files([("x", path)]).num_rows == 0
     path.write_bytes(b"no such thing at all")
     with pytest.raises(AnalysisError, match=r"r1-client-0\.deliveries"):
-        read_file("x", path)
+        read_files([("x", path)])
 
 
 # --- Several publications under a number

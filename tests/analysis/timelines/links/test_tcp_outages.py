@@ -6,8 +6,8 @@ from ipaddress import ip_address
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.reassemble import RST, SYN
-from analysis.timelines.links.tcp_outages import ACK, FIN, LinkOutage, link_outages, measure, retry_s
+from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
+from analysis.timelines.links.tcp_outages import LinkOutage, link_outages, measure, retry_s
 from analysis.timelines.run_metadata import RunMetadata
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
