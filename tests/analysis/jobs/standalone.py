@@ -102,19 +102,15 @@ def _start(
     whole = [str(SPARK_CLASS), command[0], *place, *command[1:]]
     if hidden is not None:
         script = f'mount -t tmpfs none "{hidden}" && exec "$@"'
-        own = (
-            ["unshare", "--mount"]
-            if os.geteuid() == 0
-            else ["unshare", "--user", "--map-root-user", "--mount"]
-        )
-        whole = [*own, "sh", "-c", script, "sh", *whole]
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        whole = ["unshare", *user, "--mount", "sh", "-c", script, "sh", *whole]
     log = folder / "log"
     own_settings = {"SPARK_CONF_DIR": str(configuration)} if configuration else {}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'tmp'}",  # of executors that are killed, too
+        # Executors inherit this: killed ones leave no files, and all start quickly.
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'tmp'} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         **own_settings,
     }
     with log.open("wb") as output:

@@ -110,38 +110,26 @@ def ended(process):
     return process.returncode, said
 
 
-def test_the_cluster_is_probed_once_for_runs_that_it_sees_and_runs_that_are_sent(
+def test_runs_that_are_seen_or_sent_have_the_same_rows_though_an_executor_is_killed(
     cluster, here, folder, tmp_path
 ):
-    """The secret comes from the user's configuration, and no command line shows it."""
+    """The cluster is probed once. The secret is in the user's configuration, and on no command line."""
     seen, hidden = copied(here, tmp_path), copied(here, folder / "hidden")
     process = started((seen, hidden), cluster)
-    began = told_until(process, "executors work")
+    said = told_until(process, "executors work")
     processes = psutil.process_iter(["cmdline"])
     assert not any(SECRET in text for each in processes for text in each.info["cmdline"] or ())
-    code, said = ended(process)
-    said = began + said
-    assert code == 0, said
+    said += told_until(process, "sending the run's files") + told_until(process, "reading packets")
+    lost, *_ = cluster.executors
+    lost.kill()
+    code, rest = ended(process)
+    assert code == 0, said + rest
     assert [content_of(run) == content_of(here) for run in (seen, hidden)] == [True] * 2
-    assert [line for line in said.splitlines() if "park" in line or "executors" in line] == [
+    assert [line for line in (said + rest).splitlines() if "park" in line or "executors" in line] == [
         f"starting Spark on {cluster.url}",
         "2 executors work on the run in place",
         "sending the run's files to 2 executors",
     ]
-    shutil.rmtree(hidden.path)
-
-
-def test_executors_that_do_not_see_the_run_get_it_sent_and_one_that_is_killed_changes_nothing(
-    cluster, here, folder
-):
-    run = copied(here, folder / "hidden")
-    process = started([run], cluster)
-    assert "sending the run's files to 2 executors" in told_until(process, "reading packets")
-    lost, *_ = cluster.executors
-    lost.kill()
-    code, said = ended(process)
-    assert code == 0, said
-    assert content_of(run) == content_of(here)
     psutil.wait_procs([lost], WAIT_S)
     assert not lost.is_running()
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
