@@ -48,8 +48,10 @@ def test_a_hunt_that_is_killed_takes_its_run_along(experiment, tmp_path):
     command = python_command("testbed.cli.main", "hunt", str(experiment), "-o", str(folder))
     environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
-        wait_until(lambda: any(folder.glob("runs/under-way-*/*/logs/*")), "a run", WAIT_S)
-        process.kill()
+        try:
+            wait_until(lambda: any(folder.glob("runs/under-way-*/*/logs/*")), "a run", WAIT_S)
+        finally:
+            process.kill()
     wait_until(lambda: processes_that_name(folder) == [], "the end of its processes", WAIT_S)
 
 
