@@ -176,14 +176,16 @@ def test_an_archive_that_was_cut_off_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_no_changed_byte_goes_unnoticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_no_changed_byte_changes_a_file_unnoticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     pack(run.path, archive, captures=True)
     whole = archive.read_bytes()
     for place in range(0, len(whole), len(whole) // 20):
         archive.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        with pytest.raises(InputError):
-            unpacked(archive, tmp_path / "there")
-        assert not list(tmp_path.glob("there/*")), place
+        there = tmp_path / f"there-{place}"
+        try:  # some bits, as padding, do not change what is unpacked
+            assert contents(unpacked(archive, there)[0]) == contents(run.path)
+        except InputError:
+            assert not list(there.glob("*")), place
 
 
 def test_a_member_that_is_missing_is_noticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:

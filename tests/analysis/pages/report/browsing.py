@@ -43,9 +43,9 @@ class Complaints:
         page.on("request", lambda r: self.found.append(f"request: {r.url}") if r.url != address else None)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield the machine's Chromium, headless."""
+    """Yield the machine's Chromium, headless. While it is there, an event loop runs in this thread."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     assert path, "the tests of the report need Debian's package chromium"
     with sync_playwright() as playwright:
