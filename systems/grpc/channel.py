@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-import grpc.aio
+import grpc
 
 SERVICE = "events"
 settings = json.loads(Path(sys.argv[1]).read_text())
@@ -25,19 +25,18 @@ def options(keepalive_ms):
 
 def channel(address):
     backoff = ("grpc.max_reconnect_backoff_ms", settings["backoff_ms"])
-    return grpc.aio.insecure_channel(
+    return grpc.insecure_channel(
         f"{address}:{settings['port']}", [*options(settings["keepalive_ms"]), backoff]
     )
 
 
-async def messages(address, subscriber, subscribed):
+def messages(address, subscriber, subscribed):
     """Yield what a server sends, from the moment that it has called `subscribed`, until the call ends."""
-    async with channel(address) as network:
+    with channel(address) as network:
         call = network.unary_stream(f"/{SERVICE}/Subscribe")(subscriber, wait_for_ready=True)
-        await call.initial_metadata()
+        call.initial_metadata()
         subscribed()
         try:
-            async for message in call:
-                yield message
-        except grpc.aio.AioRpcError as error:
+            yield from call
+        except grpc.RpcError as error:
             print("call to", address, "ended:", error.code().name.lower(), error.details(), flush=True)

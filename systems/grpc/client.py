@@ -1,45 +1,42 @@
 """Publishes or subscribes at the server of its region: client.py SETTINGS publisher|subscriber ADDRESS."""
 
-import asyncio
 import sys
+import threading
+import time
 
 import cutset_client
-import grpc.aio
+import grpc
 from channel import SERVICE, channel, messages, settings
 
 
-async def publish(session, address):
+def publish(session, address):
     publisher = session.publisher()
-    async with channel(address) as network:
-        await network.channel_ready()
+
+    def events():
+        for event in publisher:
+            publisher.sent(event)
+            yield f"{event.topic} ".encode() + event.payload
+
+    with channel(address) as network:
+        grpc.channel_ready_future(network).result()
         session.ready()
-        while True:
-            call = network.stream_unary(f"/{SERVICE}/Publish")(wait_for_ready=True)
+        while not session.wait_until_finished(0):
             try:
-                while (event := await asyncio.to_thread(publisher.next)) is not None:
-                    publisher.sent(event)
-                    await call.write(f"{event.topic} ".encode() + event.payload)
-                await call.done_writing()
-                return await call
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                await asyncio.sleep(settings["retry_s"])
+                network.stream_unary(f"/{SERVICE}/Publish")(events(), wait_for_ready=True)
+            except grpc.RpcError:
+                time.sleep(settings["retry_s"])
 
 
-async def subscribe(session, address):
+def subscribe(session, address):
     subscriber = session.subscriber()
     while True:
-        async for message in messages(address, b"subscriber", session.ready):
+        for message in messages(address, b"subscriber", session.ready):
             topic, _, payload = message.partition(b" ")
             subscriber.got(payload, topic.decode())
-        await asyncio.sleep(settings["retry_s"])
-
-
-async def main(session):
-    work = asyncio.create_task((publish if sys.argv[2] == "publisher" else subscribe)(session, sys.argv[3]))
-    finished = asyncio.create_task(asyncio.to_thread(session.wait_until_finished))
-    await asyncio.wait([work, finished], return_when=asyncio.FIRST_COMPLETED)
-    work.cancel()
+        time.sleep(settings["retry_s"])
 
 
 with cutset_client.connect() as connected:
-    asyncio.run(main(connected))
+    work = publish if sys.argv[2] == "publisher" else subscribe
+    threading.Thread(target=work, args=[connected, sys.argv[3]], daemon=True).start()
+    connected.wait_until_finished()
