@@ -20,9 +20,11 @@ def publish(session, address):
     with channel(address) as network:
         grpc.channel_ready_future(network).result()
         session.ready()
-        while not session.wait_until_finished(0):
+        is_open = True
+        while is_open:
             try:
                 network.stream_unary(f"/{SERVICE}/Publish")(events(), wait_for_ready=True)
+                is_open = False
             except grpc.RpcError:
                 time.sleep(settings["retry_s"])
 

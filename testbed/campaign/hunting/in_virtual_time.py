@@ -31,10 +31,12 @@ class VirtualTimeTrials:
     def tried(
         self, case: HuntCase, kept_us: tuple[int, int] | None = None, *, keep: bool = False
     ) -> dict[str, Any]:
-        """Run a case in memory.
+        """Run a case in memory. Raises InputError and TestbedError if it cannot be run.
 
-        kept_us: also return the messages of this range, in microseconds since time 0. keep: the directory of
-        a run that broke, which there is none.
+        kept_us: also return the messages of this range, in microseconds since time 0. keep: has no effect; on
+        real processes the directory of a run that broke something is kept. Returns `violations` (as of the
+        oracle), `figures` and `messages`; on real processes also `valid`, whether the machine kept up, and
+        `run`, the directory.
         """
         topology, experiment = experiment_and_topology(self._base, case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")

@@ -77,7 +77,7 @@ def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
     assert not before & set(cluster.network.nodes[HEAD].ends)
     cluster.run(3 * S)
     cluster.network.reset(HEAD, ["r1/proxy-0"])
-    cluster.network.reset("r0/nobody")
+    cluster.network.reset("r0/unknown-0")
     cluster.run(5 * S)
     assert HEAD[-1] in chain(cluster)
     check(cluster)
