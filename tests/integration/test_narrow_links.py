@@ -3,7 +3,6 @@ little off would be caught: real packets of a star, judged as configured and as 
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from analysis.timelines.links.traversals import PACKET_COLUMNS, sides, traversal
 from analysis.timelines.run_metadata import read_metadata
 from experiments.records.run_record import record_from_json
 from testbed.pytest_plugin.fixture import Cutset
+from tests.integration.lateness import is_violated, skip_if_late
 
 NARROW, LESS_NARROW = ({"rate": rate, "queue": "40packets"} for rate in ("1mbit", "1500kbit"))
 ROUGH = {"jitter": "8ms", "loss": "1%"}
@@ -30,7 +30,6 @@ STAR: dict[str, Any] = {
         {"name": "both", "at": "8s", "set": ["hub", "n"], "for": "3s", **LESS_NARROW},
     ],
 }
-LATE_AT_P99 = re.compile(r"p99 [\d.,]+ ms late")
 ANYHOW = ["invalid", "failed"]  # of a machine that is busy with other things; links are looked at one by one
 
 Row = dict[str, Any]
@@ -59,20 +58,17 @@ def shapes(plan: Plan, link: str) -> Iterator[Row]:
 
 
 def violated(rows: Iterator[Row]) -> dict[str, list[str]]:
-    """Without what came late at p99: that is for a machine that is busy with other tests to say."""
+    """Return the violations by link, without frames that were late at p99."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        if row["verdict"] == fidelity.VIOLATED and not LATE_AT_P99.fullmatch(row["reason"]):
+        if is_violated(row):
             found.setdefault(row["link"], []).append(f"{row['direction']} {row['from_s']}: {row['reason']}")
     return found
 
 
 def assert_none_violated(rows: list[Row], verdict: str) -> None:
-    """Skips where a machine that is busy with other tests let more than the p99 come late, and says so."""
-    found = violated(iter(rows))
-    if verdict == "invalid" and any("late" in reason for reasons in found.values() for reason in reasons):
-        pytest.skip(f"processors were so busy that frames left late, as the verdict says: {found}")
-    assert found == {}
+    skip_if_late(rows, verdict)
+    assert violated(iter(rows)) == {}
 
 
 @pytest.mark.network
