@@ -8,6 +8,9 @@ from node.protocols.meghdoot.parameters import MATCH_COST, LoadMeasure, SplitRul
 
 SUBSCRIPTIONS = Bounds(1, 1_000_000)
 Events = Literal["uniform", "stocks"]
+Order = Literal["mixed", "subscriptions-first", "installed"]
+Wanted = Literal["quotes", "uniform"]
+SimulationEvent = Literal["action", "message"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +22,14 @@ class PaperParameters(Bounded):
     events: Annotated[int, Bounds(1, 10_000_000)] = 115_000
     source: Events = "uniform"
     """Events with uniformly distributed values, or stock quotes."""
-    order: Literal["mixed", "subscriptions-first", "installed"] = "mixed"
+    order: Order = "mixed"
     """Order of subscriptions and events: random, or all subscriptions first; with `installed` no peer joins
     before the first event."""
-    wanted: Literal["quotes", "uniform"] = "quotes"
+    wanted: Wanted = "quotes"
     """Values from which the parameters of subscriptions are drawn."""
     join_percent: Annotated[float, Bounds(0, 100, is_open=True)] = 10.0
     """Probability that a peer joins after each simulation event, until all have joined."""
-    simulation_event: Literal["action", "message"] = "action"
+    simulation_event: SimulationEvent = "action"
     """A subscription or an event as a whole, or each message of it."""
     load_every_percent: Annotated[float, Bounds(0.1, 1_000)] = 10.0
     """Growth of the number of peers after which they exchange their loads."""
@@ -42,7 +45,7 @@ class PaperParameters(Bounded):
 
 @dataclass(frozen=True, slots=True)
 class ReadingsParameters:
-    """Parameters of the comparison of readings; the others are those of `PaperParameters`."""
+    """Parameters of the comparison of readings, as in `PaperParameters`; `all`: every value is tried."""
 
     peers: int = 1_000
     subscriptions: int = 14_029
@@ -52,13 +55,19 @@ class ReadingsParameters:
     match_cost: float = 0.5
     events_after_joins: int = 1_000
     """Events after the last join: those whose contacts are counted."""
+    order: Order | Literal["all"] = "all"
+    load_counts: LoadMeasure | Literal["all"] = "all"
+    split_rule: SplitRule | Literal["all"] = "all"
+    simulation_event: SimulationEvent | Literal["all"] = "all"
+    wanted: Wanted | Literal["all"] = "all"
 
     def __post_init__(self) -> None:
         """Check the ranges. Raises ValueError that names the parameter."""
         if not 1 <= self.events_after_joins <= self.events:
             raise ValueError("events_after_joins should be from 1 to the number of events")
-        given = {name: getattr(self, name) for name in self.__slots__ if name != "events_after_joins"}
-        PaperParameters(**given)
+        given = {name: getattr(self, name) for name in self.__slots__}
+        del given["events_after_joins"]
+        PaperParameters(**{name: value for name, value in given.items() if value != "all"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,17 @@ from node.protocols.meghdoot.studies.parameters import PaperParameters, Readings
 from node.sim.quiet import cyclic_gc_disabled
 
 OPEN = ("order", "load_counts", "split_rule", "simulation_event", "wanted")
-"""Parameters of `PaperParameters` that the paper leaves open; all values of each are tried."""
+"""Parameters of `PaperParameters` that the paper leaves open."""
 
 
 def execute(parameters: ReadingsParameters, given: StudyContext) -> None:
-    """Simulate every reading; one row each."""
-    values = [get_args(get_type_hints(PaperParameters)[name]) for name in OPEN]
+    """Simulate the chosen readings; one row each."""
+    hints = get_type_hints(PaperParameters)
+    chosen = {name: getattr(parameters, name) for name in OPEN}
+    values = [get_args(hints[name]) if value == "all" else (value,) for name, value in chosen.items()]
     readings = [dict(zip(OPEN, each, strict=True)) for each in product(*values)]
     common = {field.name for field in fields(PaperParameters)}
-    shared = {name: value for name, value in asdict(parameters).items() if name in common}
+    shared = {name: value for name, value in asdict(parameters).items() if name in common - {*OPEN}}
     for number, reading in enumerate(readings):
         with cyclic_gc_disabled():
             row = _row(PaperParameters(**shared, **reading), given, parameters.events_after_joins)
