@@ -2,7 +2,7 @@
 display.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +21,17 @@ class RouterPaths(Protocol):
         """Number of link directions between routers."""
 
     @property
-    def delays_us(self) -> Ints:
-        """Microseconds from each router to each."""
+    def count(self) -> int:
+        """Number of routers."""
+
+    def delays_us(self, a: Ints, b: Ints) -> Ints:
+        """Return the delays in microseconds between routers; the arrays are broadcast."""
+
+    def delay_between(self) -> Callable[[int, int], int]:
+        """Return a function that gives the delay of one pair of routers, in microseconds."""
+
+    def nearest(self, routers: Ints, candidates: Ints) -> Ints:
+        """Return the index of the nearest candidate for each router."""
 
     @property
     def mean_link_delay_us(self) -> float:
@@ -50,8 +59,8 @@ class StudyContext(Protocol):
     rng: Randomness
     generator: np.random.Generator
 
-    def routers(self) -> RouterPaths:
-        """Return the network of the seed."""
+    def routers(self, **shape: Any) -> RouterPaths:
+        """Return the network of the seed. shape: fields of `topologies.generated.transit_stub`."""
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
         """Add rows to a table."""

@@ -10,41 +10,39 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from node.core.study import RouterPaths
+
 Ints = npt.NDArray[Any]
-BLOCK = 16_000_000
-"""Delays that are compared at a time."""
 
 
 class Routers:
     """Hosts connected to routers by LAN links.
 
-    delays_us: from each router to each. routers: of each node. lan_us: of each LAN link.
+    network: the routers. routers: of each node. lan_us: of each LAN link.
     """
 
-    def __init__(self, delays_us: Ints, routers: Ints, lan_us: int, rng: np.random.Generator) -> None:
+    def __init__(self, network: RouterPaths, routers: Ints, lan_us: int, rng: np.random.Generator) -> None:
         self.routers = routers
-        self._delays_us = delays_us
+        self._network = network
         self._lan_us = 2 * lan_us
         self.rng = rng
 
     def delays_us(self, nodes: Ints, others: Ints) -> Ints:
         """Return the delay between each node and the one at the same position in `others`."""
-        between: Ints = self._delays_us[self.routers[nodes], self.routers[others]]
-        return between.astype(np.int64) + self._lan_us
+        between: Ints = self._network.delays_us(self.routers[nodes], self.routers[others])
+        return between + self._lan_us
 
     def delay_between(self) -> Callable[[int, int], int]:
         """Return a function that gives the delay of one pair of nodes."""
-        delays, routers, lan_us = memoryview(self._delays_us.data), self.routers.tolist(), self._lan_us
-        return lambda a, b: delays[routers[a], routers[b]] + lan_us
+        between, routers, lan_us = self._network.delay_between(), self.routers.tolist(), self._lan_us
+        return lambda a, b: between(routers[a], routers[b]) + lan_us
 
     def nearest(self, nodes: Ints, candidates: Ints) -> Ints:
         """Return the nearest candidate for each node; ties are broken at random."""
         ordered = candidates[np.argsort(self.routers[candidates], kind="stable")]
         there, starts, counts = np.unique(self.routers[ordered], return_index=True, return_counts=True)
         here, asking = np.unique(self.routers[nodes], return_inverse=True)
-        step = max(1, BLOCK // len(there))
-        parts = (here[at : at + step] for at in range(0, len(here), step))
-        best = np.concatenate([self._delays_us[np.ix_(part, there)].argmin(axis=1) for part in parts])[asking]
+        best = self._network.nearest(here, there)[asking]
         chosen: Ints = starts[best] + (self.rng.random(len(nodes)) * counts[best]).astype(np.int64)
         found: Ints = ordered[chosen]
         return found

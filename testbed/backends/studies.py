@@ -55,9 +55,9 @@ class StudyTables:
         self.rng = random.Random(f"study {self.seed}")  # noqa: S311 - not for secrets
         self.generator = np.random.default_rng(self.seed)
 
-    def routers(self) -> RouterArrays:
+    def routers(self, **shape: Any) -> RouterArrays:
         """Return the routers of a topology; see `node.core.study.StudyContext`."""
-        asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed}
+        asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed, **shape}
         return RouterArrays(TransitStub.model_validate(asked).network())
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:

@@ -91,9 +91,9 @@ def test_a_seed_gives_one_network_and_another_one_another():
 SMALL = {**ASKED, "transit_domains": 3, "transit_routers": 2, "stub_domains": 2, "stub_routers": 4}
 
 
-@pytest.fixture(scope="module")
-def network():
-    return TransitStub.model_validate(SMALL).network()
+@pytest.fixture(scope="module", params=[False, True], ids=["even", "varied"])
+def network(request):
+    return TransitStub.model_validate({**SMALL, "varied": request.param}).network()
 
 
 @pytest.fixture
@@ -131,7 +131,28 @@ def test_a_route_leaves_a_domain_only_where_it_has_to(network, pairs):
 def test_arrays_have_the_same_delays(network):
     count = len(network.names)
     expected = [[network.delay_us(a, b) for b in range(count)] for a in range(count)]
-    assert RouterArrays(network).delays_us.tolist() == expected
+    arrays, every = RouterArrays(network), np.arange(count)
+    assert arrays.delays_us(every[:, None], every).tolist() == expected
+    between = arrays.delay_between()
+    assert [[between(a, b) for b in range(count)] for a in range(count)] == expected
+
+
+@pytest.mark.parametrize("some", [1, 3, 20])
+def test_the_nearest_of_some_routers_has_the_least_delay(network, some):
+    arrays, every = RouterArrays(network), np.arange(len(network.names))
+    candidates = np.sort(np.random.default_rng(some).choice(every, some, replace=False))
+    delays_us = arrays.delays_us(every[:, None], candidates)
+    found = arrays.nearest(every, candidates)
+    assert delays_us[every, found].tolist() == delays_us.min(axis=1).tolist()
+
+
+def test_varied_domains_have_the_same_number_of_routers_in_all():
+    even, varied = (made(2, transit_domains=5, varied=each).network() for each in (False, True))
+    assert len(varied.names) == len(even.names) == 2_525
+    sizes = [Counter(each.stubs[25:]).values() for each in (even, varied)]
+    assert set(sizes[0]) == {10}
+    assert 2 < np.std(list(sizes[1])) < 3  # three steps up and three down on average
+    assert len(set(Counter(varied.gateways).values())) > 5
 
 
 def test_unicasts_load_the_links_of_their_routes(network, pairs):

@@ -1,4 +1,4 @@
-"""A router network as arrays: delays between any two routers, and the load of many routes on each link.
+"""A router network as arrays: delays between routers, the nearest of many, and the load of many routes.
 
 It serves simulations of very many hosts. A host is connected to its router by a LAN link, whose packets are
 not counted here. The load of a link direction is the number of packets that cross it: each unicast counts,
@@ -6,8 +6,7 @@ and a multicast counts once for each direction of the tree that merges the unica
 (Scribe 2002, IV.A).
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,16 @@ from scipy.sparse import csr_matrix
 from topologies.generated.router_network import Path, RouterNetwork
 
 Ints = npt.NDArray[Any]
+UNREACHED_US = 1 << 40
+"""Longer than any route."""
 
 
 class RouterArrays:
-    """The arrays of one network. `directions`: the number of link directions between routers."""
+    """The arrays of one network. count: of routers; directions: number of link directions between them."""
 
     def __init__(self, network: RouterNetwork) -> None:
         self.network = network
+        self.count = len(network.gateways)
         self.directions = 2 * len(network.links)
         self._gateways = np.asarray(network.gateways)
         self._stubs = np.asarray(network.stubs)
@@ -36,11 +38,15 @@ class RouterArrays:
             for place, router in enumerate(sorted(paths)):
                 self._place[router] = place
         self._width = max(map(len, network.within), default=0)
-        self._within = self._crossed(
+        within = [
             paths.get(other, Path(0, ()))
             for paths in network.within
             for other in (*sorted(paths), *[-1] * (self._width - len(paths)))
-        )
+        ]
+        self._within = self._crossed(within)
+        self._within_us = np.array([path.delay_us for path in within], np.int64)
+        self._up_us = np.array([path.delay_us for path in network.up], np.int64)
+        self._middle_us = np.array([[path.delay_us for path in paths] for paths in network.between], np.int64)
 
     def _crossed(self, paths: Iterable[Path]) -> csr_matrix:
         """Return a matrix with a row per path and a column per link direction: 1 if the path crosses it."""
@@ -51,19 +57,46 @@ class RouterArrays:
         shape = len(starts) - 1, self.directions
         return csr_matrix((np.ones(len(columns), np.int64), columns, starts), shape=shape)
 
-    @cached_property
-    def delays_us(self) -> Ints:
-        """The delays from each router to each, in microseconds, in 32 bits."""
-        network = self.network
-        up = np.array([path.delay_us for path in network.up], np.int32)
-        middle = np.array([[path.delay_us for path in paths] for paths in network.between], np.int32)
-        delays: Ints = middle[np.ix_(self._gateways, self._gateways)]
-        delays += up[:, None]
-        delays += up[None, :]
-        for router, paths in enumerate(network.within):
-            for other, path in paths.items():
-                delays[router, other] = path.delay_us
+    def delays_us(self, a: Ints, b: Ints) -> Ints:
+        """Return the delays in microseconds between routers; the arrays are broadcast."""
+        a, b = np.broadcast_arrays(a, b)
+        delays: Ints = self._up_us[a] + self._middle_us[self._gateways[a], self._gateways[b]] + self._up_us[b]
+        near = self._same_stub(a, b)
+        delays[near] = self._within_us[a[near] * self._width + self._place[b[near]]]
         return delays
+
+    def delay_between(self) -> Callable[[int, int], int]:
+        """Return a function that gives the delay of one pair of routers, in microseconds."""
+        given = (self._stubs, self._gateways, self._place, self._up_us, self._middle_us, self._within_us)
+        stubs, gateways, place, up, middle, within = (each.tolist() for each in given)
+        width = self._width
+
+        def delay_us(a: int, b: int) -> int:
+            if stubs[a] == stubs[b] >= 0:
+                return int(within[a * width + place[b]])
+            return int(up[a] + middle[gateways[a]][gateways[b]] + up[b])
+
+        return delay_us
+
+    def nearest(self, routers: Ints, candidates: Ints) -> Ints:
+        """Return the index of the nearest candidate for each router.
+
+        Under each other gateway that is the candidate nearest to it; under the own one all are compared.
+        """
+        order = np.lexsort((self._up_us[candidates], self._gateways[candidates]))
+        gateways, starts = np.unique(self._gateways[candidates[order]], return_index=True)
+        best = order[starts]
+        far_us = self._middle_us[:, gateways] + self._up_us[candidates[best]]
+        far_us[gateways, np.arange(len(gateways))] = UNREACHED_US
+        at = far_us.argmin(axis=1)[self._gateways[routers]]
+        found: Ints = best[at]
+        delays_us = self._up_us[routers] + far_us[self._gateways[routers], at]
+        for gateway, own in zip(gateways, np.split(order, starts[1:]), strict=True):
+            asking = np.nonzero(self._gateways[routers] == gateway)[0]
+            near_us = self.delays_us(routers[asking, None], candidates[own])
+            nearer = near_us.min(axis=1, initial=UNREACHED_US) < delays_us[asking]
+            found[asking[nearer]] = own[near_us[nearer].argmin(axis=1)]
+        return found
 
     @property
     def mean_link_delay_us(self) -> float:

@@ -11,6 +11,10 @@ stubs or lead to them. If stubs were small compared with transit domains, so tha
 route would take 1.3 s on average; with equal sizes it takes 0.4 s, and trees have the paper's delays and link
 stress.
 
+With `varied`, domains differ in size as GT-ITM draws them: all have the average size at first, then one
+router at a time moves to another domain, three times the number of domains (its constant RANDMULT). Stub
+domains move between the routers of a transit domain in the same way. The total number of routers stays.
+
 Not modelled: several links out of a stub; routers as hosts.
 """
 
@@ -27,9 +31,11 @@ from topologies.generated.router_network import RouterLink, RouterNetwork, route
 from topologies.link_parameters import DELAY_US_MAX
 from topologies.model import REGIONS_MAX, Topology
 from topologies.routes import connected
-from topologies.strict import DurationUs, Fraction, WholeNumber, problem
+from topologies.strict import DurationUs, Flag, Fraction, WholeNumber, problem
 
 ROUTERS_MAX = 200_000
+MOVES = 3
+"""Routers that move, for each domain (GT-ITM's RANDMULT)."""
 DRAWS_MAX = 1_000
 INTER_DOMAIN_WEIGHT = 100
 """The weight of a link between transit domains. Others have 1, so routes leave a domain only if necessary."""
@@ -54,6 +60,8 @@ class TransitStub(Generated):
     """One-way delay of the links between routers, on average."""
     density: Fraction = 0.4
     """Probability that two routers of a domain are joined; each domain is connected regardless."""
+    varied: Flag = False
+    """Whether domains differ in size; the numbers of routers and of stub domains are then averages."""
 
     @property
     def router_count(self) -> int:
@@ -105,9 +113,14 @@ class _NetworkDraw:
 
     def network(self) -> RouterNetwork:
         """Draw the whole network."""
-        self._transit_domains()
-        for gateway in range(len(self._names)):
-            self._stub_domains(gateway)
+        domains = self._transit_domains()
+        stub = 0
+        for domain in domains:
+            for gateway, stubs in zip(
+                domain, self._sizes(len(domain), self._asked.stub_domains), strict=True
+            ):
+                self._stub_domains(gateway, stub, stubs)
+                stub += stubs
         lengths = [dist(self._places[a], self._places[b]) for a, b, _ in self._edges]
         scale = self._asked.link_delay_us * len(lengths) / sum(lengths) if lengths else 0
         links = [
@@ -116,22 +129,32 @@ class _NetworkDraw:
         ]
         return routed(self._names, links, self._gateways, self._stubs)
 
-    def _transit_domains(self) -> None:
+    def _sizes(self, count: int, average: int) -> list[int]:
+        """Return the sizes of this number of domains; see the module's docstring."""
+        sizes, rng = [average] * count, self._rng
+        for _ in range(MOVES * count if self._asked.varied else 0):
+            smaller = rng.randrange(count)
+            if sizes[smaller] > 1:
+                sizes[smaller] -= 1
+                sizes[rng.randrange(count)] += 1
+        return sizes
+
+    def _transit_domains(self) -> list[list[int]]:
         asked, rng = self._asked, self._rng
-        centres = [(rng.random(), rng.random()) for _ in range(asked.transit_domains)]
+        sizes = self._sizes(asked.transit_domains, asked.transit_routers)
+        centres = [(rng.random(), rng.random()) for _ in sizes]
         domains = []
-        for number, centre in enumerate(centres):
-            names = [f"t{number}x{router}" for router in range(asked.transit_routers)]
+        for number, (centre, size) in enumerate(zip(centres, sizes, strict=True)):
+            names = [f"t{number}x{router}" for router in range(size)]
             domains.append(self._domain(names, centre))
         for a, b in _graph(len(domains), asked.density, rng):
             ends = rng.choice(domains[a]), rng.choice(domains[b])
             self._edges.append((*ends, INTER_DOMAIN_WEIGHT))
+        return domains
 
-    def _stub_domains(self, gateway: int) -> None:
-        asked = self._asked
-        for number in range(asked.stub_domains):
-            stub = gateway * asked.stub_domains + number
-            names = [f"s{stub}x{router}" for router in range(asked.stub_routers)]
+    def _stub_domains(self, gateway: int, first: int, count: int) -> None:
+        for stub, size in enumerate(self._sizes(count, self._asked.stub_routers), first):
+            names = [f"s{stub}x{router}" for router in range(size)]
             routers = self._domain(names, self._places[gateway], gateway, stub)
             self._edges.append((gateway, self._rng.choice(routers), 1))
 

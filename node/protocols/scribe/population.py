@@ -14,9 +14,10 @@ from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address
 from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
+from node.protocols.pastry.messages import Route
 from node.protocols.reachability.messages import Ping
 from node.protocols.reachability.nodes import NodeHandle, id_of
-from node.protocols.scribe.messages import Multicast, topic_key
+from node.protocols.scribe.messages import Join, JoinAt, Leave, Multicast, Offload, topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
 
@@ -33,6 +34,8 @@ QUIET: Mapping[str, Any] = {
 SETTLE_US = 60_000_000
 """Longer than any message takes through a tree."""
 EVENT = b"event"
+JOINING = frozenset({Join, JoinAt, Leave, Offload})
+"""Messages that change a tree; the papers have no answers to them."""
 
 
 @dataclass(slots=True)
@@ -50,7 +53,9 @@ class MulticastResult:
 class Population:
     """A set of Scribe nodes. `network` counts their messages.
 
-    proximity: distances between the nodes. on_done: called with the number of finished nodes.
+    probes: number of measurements of delays while nodes joined. joins: sender and receiver of each message
+    that changed a tree. proximity: distances between the nodes. on_done: called with the number of finished
+    nodes.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Population:
         self._tree: MulticastResult | None = None
         self._began_us = 0
         self.probes = 0
+        self.joins: list[tuple[Address, Address]] = []
         self._contacted: dict[Address, None] = {}
         used = {**QUIET, **(parameters or {})}
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
@@ -98,7 +104,11 @@ class Population:
 
     def _on_join_message(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         self._contacted[target] = None
-        self.probes += sum(type(each) is Ping for each in messages)
+        for message in messages:
+            kind = type(message.message) if type(message) is Route else type(message)
+            self.probes += kind is Ping
+            if kind in JOINING:
+                self.joins.append((source, target))
 
     def tend(self, stream: int) -> None:
         """Make the nodes of the last joined topic check their place in its tree until no message is sent.

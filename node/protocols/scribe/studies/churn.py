@@ -91,13 +91,13 @@ class Scenario:
         self.duration_s = parameters.duration_us // SECOND_US
         self._parameters, self._given, self._minutes, self._variant = parameters, given, minutes, variant
         self._rng = np.random.default_rng(given.seed)
-        self._delays_us = network.delays_us
+        self._paths = network
         self._crossing = network.crossing(network.transit_links_of(0))
         self._settings = settings(parameters) | VARIANTS[variant]
         count = parameters.nodes
         deaths = 2 * count * (self.duration_s + WARM_S) // (MINUTE_S * minutes) + 100 if minutes else 0
-        self._routers = self._rng.integers(0, len(self._delays_us), count + deaths)
-        where = Routers(self._delays_us, self._routers, LAN_US, self._rng)
+        self._routers = self._rng.integers(0, network.count, count + deaths)
+        where = Routers(self._paths, self._routers, LAN_US, self._rng)
         self._where = where
         self._network = FlatNetwork(where.delay_between(), self._on_effect)
         self._network.watch = self._on_message
@@ -123,7 +123,7 @@ class Scenario:
         handles = [NodeHandle(id_of(f"node-{address}"), address) for address in range(count)]
         ordered = sorted(handles, key=lambda each: each.id)
         routers = self._routers[[handle.address for handle in ordered]]
-        proximity = Routers(self._delays_us, routers, LAN_US, self._rng)
+        proximity = Routers(self._paths, routers, LAN_US, self._rng)
         overlay = DirectOverlay(handles, proximity, 4, 16)
         wanted: dict[Address, list[int]] = defaultdict(list)
         for topic in range(topics):

@@ -3,14 +3,18 @@
 Groups are formed one after the other: members join, then one event is multicast. IP multicast is computed for
 the same root and members: its delay is that of the unicast routes, and its packets cross each link of their
 union once. The paper does not name the source; here it is the root, as in Scribe.
+
+Packets are counted over links between routers and over the LAN links of nodes, each direction for itself.
+Joins are counted without the answers of parents, which the papers do not have, and without probes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from node.core.study import Ints, RouterPaths, StudyContext
+from node.core.study import Ints, StudyContext
 from node.protocols.scribe.population import MulticastResult, Population
 from node.protocols.scribe.studies.parameters import GROUP_MIN, LAN_US, GroupsParameters
 from node.sim.proximity import Routers
@@ -18,11 +22,17 @@ from node.sim.quiet import cyclic_gc_disabled
 
 FLUSH = 100
 """Number of groups after which results are written."""
+SHAPES: Mapping[str, Mapping[str, Any]] = {
+    "even": {},
+    "varied": {"varied": True},
+    "large": {"varied": True, "transit_domains": 51, "transit_routers": 10, "stub_domains": 20},
+}
+"""Fields of `topologies.generated.transit_stub.TransitStub` for each network."""
 
 
 @dataclass(slots=True)
 class _MulticastRoutes:
-    """Senders and receivers as routers: the root of each group, and the edges and members of all groups."""
+    """Senders and receivers: the root of each group, and the edges and members of all groups."""
 
     roots: list[int]
     above: list[Ints]
@@ -42,10 +52,10 @@ class _Groups:
 
     def __init__(self, parameters: GroupsParameters, given: StudyContext) -> None:
         self._parameters, self._given = parameters, given
-        self._network = given.routers()
+        self._network = given.routers(**SHAPES[parameters.network])
         count, rng = parameters.nodes, given.generator
-        self._routers = rng.integers(0, len(self._network.delays_us), count)
-        self._proximity = Routers(self._network.delays_us, self._routers, LAN_US, rng)
+        self._routers = rng.integers(0, self._network.count, count)
+        self._proximity = Routers(self._network, self._routers, LAN_US, rng)
         given.tell("building the overlay", 0.0)
         self._nodes = Population(
             count,
@@ -84,7 +94,7 @@ class _Groups:
             probes=self._nodes.probes,
         )
         self._count_entries()
-        self._count_packets(self._network)
+        self._count_packets()
 
     def _look_at(self, stream: int, members: Ints, tree: MulticastResult) -> None:
         """Compare the delays of one multicast with those of IP multicast."""
@@ -106,12 +116,12 @@ class _Groups:
         )
         if stream == 0:
             self._given.write("members", {"scribe_us": delivered[:, 1], "ip_us": ip_us})
-        sent, routers = self._sent, self._routers
-        sent.roots.append(int(routers[tree.root]))
-        sent.above.append(routers[edges[:, 0]])
-        sent.below.append(routers[edges[:, 1]])
+        sent = self._sent
+        sent.roots.append(tree.root)
+        sent.above.append(edges[:, 0])
+        sent.below.append(edges[:, 1])
         sent.groups.append(np.full(len(delivered), stream))
-        sent.members.append(routers[delivered[:, 0]])
+        sent.members.append(delivered[:, 0])
 
     def _flush(self) -> None:
         if self._rows:
@@ -122,20 +132,36 @@ class _Groups:
         tables, entries = self._nodes.children()
         self._given.write("nodes", {"tables": tables, "entries": entries})
 
-    def _count_packets(self, network: RouterPaths) -> None:
-        """Count packets of one multicast to each group, over router links and over LAN links."""
-        sent, nodes = self._sent, self._parameters.nodes
+    def _count_packets(self) -> None:
+        """Count packets over each link direction: of one multicast to each group, and of all joins."""
+        sent, network, routers = self._sent, self._network, self._routers
         above, below = np.concatenate(sent.above), np.concatenate(sent.below)
         groups, members = np.concatenate(sent.groups), np.concatenate(sent.members)
         roots = np.array(sent.roots)
-        scribe = network.unicast_loads(above, below)
-        ip = network.multicast_loads(sent.roots, groups, members)
-        naive = network.unicast_loads(roots[groups], members)
-        self._given.write("links", {"scribe": scribe, "ip": ip, "naive": naive})
+        joining, joined = np.array(self._nodes.joins).reshape(-1, 2).T
+
+        def unicasts(sources: Ints, targets: Ints) -> Ints:
+            between = network.unicast_loads(routers[sources], routers[targets])
+            return np.concatenate([between, self._over_lans(sources, targets)])
+
+        between = network.multicast_loads(routers[roots].tolist(), groups, routers[members])
+        loads = {
+            "scribe": unicasts(above, below),
+            "joins": unicasts(joining, joined),
+            "ip": np.concatenate([between, self._over_lans(roots, members)]),
+            "naive": unicasts(roots[groups], members),
+        }
+        is_lan = np.arange(len(loads["ip"])) >= network.directions
+        self._given.write("links", {"lan": is_lan, **loads})
         self._given.put(
-            link_directions=network.directions + 2 * nodes,
+            link_directions=len(is_lan),
+            routers=network.count,
             mean_link_delay_ms=network.mean_link_delay_us / 1e3,
-            scribe_packets=int(scribe.sum()) + 2 * len(above),
-            ip_packets=int(ip.sum()) + len(roots) + len(members),
-            naive_packets=int(naive.sum()) + 2 * len(members),
+            **{f"{name}_packets": int(each.sum()) for name, each in loads.items()},
+        )
+
+    def _over_lans(self, sources: Ints, targets: Ints) -> Ints:
+        """Return the packets from each node to its router, then those from its router to each node."""
+        return np.concatenate(
+            [np.bincount(each, minlength=len(self._routers)) for each in (sources, targets)]
         )

@@ -50,9 +50,7 @@ class _Joins:
     def __init__(self, parameters: JoinsParameters, given: StudyContext) -> None:
         self._given, self._routes = given, parameters.routes
         network, count, rng = given.routers(), parameters.nodes, given.generator
-        self._proximity = Routers(
-            network.delays_us, rng.integers(0, len(network.delays_us), count), LAN_US, rng
-        )
+        self._proximity = Routers(network, rng.integers(0, network.count, count), LAN_US, rng)
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self._names = names
         self._handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]

@@ -1,7 +1,7 @@
 """Parameters of Scribe's studies (`cutset study NAME --set …`)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from node.core.bounds import Bounded, Bounds
 
@@ -26,6 +26,9 @@ class GroupsParameters(Bounded):
 
     batch: Annotated[int, Bounds(0)] = 0
     """Members of a group that join at the same time; 0: all. The paper does not give it."""
+    network: Literal["even", "varied", "large"] = "varied"
+    """The 5,050 routers with domains of one size or of varied sizes (IV.A), or 102,510 routers; the paper's
+    102,639 are a map of the Internet."""
 
     def __post_init__(self) -> None:
         """Check the ranges. Raises ValueError that names the parameter."""

@@ -57,10 +57,9 @@ def made_at_once(joined, kind):
     if kind is Plane:
         proximity = Plane(np.array([joined.where[each.address] for each in ordered]), 60_000, rng)
     else:
-        delays = RouterArrays(
-            TransitStub(name="small", kind="transit-stub", stub_domains=1).network()
-        ).delays_us
-        proximity = Routers(delays, rng.integers(0, len(delays), len(ordered)), 1_000, rng)
+        small = TransitStub(name="small", kind="transit-stub", stub_domains=1, varied=True)
+        routers = RouterArrays(small.network())
+        proximity = Routers(routers, rng.integers(0, routers.count, len(ordered)), 1_000, rng)
     overlay = DirectOverlay(handles, proximity, QUIET.b, QUIET.leaf_set)
     return [Settled(each, overlay) for each in ordered], proximity
 

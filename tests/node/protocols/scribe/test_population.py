@@ -17,18 +17,18 @@ COUNT = 200
 
 
 @pytest.fixture(scope="module")
-def delays():
-    return RouterArrays(TransitStub(name="small", kind="transit-stub", stub_domains=1).network()).delays_us
+def routers():
+    return RouterArrays(TransitStub(name="small", kind="transit-stub", stub_domains=1).network())
 
 
-def population(delays, seed=1, **parameters):
+def population(routers, seed=1, **parameters):
     rng = np.random.default_rng(seed)
-    proximity = Routers(delays, rng.integers(0, len(delays), COUNT), 1_000, rng)
+    proximity = Routers(routers, rng.integers(0, routers.count, COUNT), 1_000, rng)
     return Population(COUNT, proximity, Random(seed), parameters)
 
 
-def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
-    nodes = population(delays)
+def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(routers):
+    nodes = population(routers)
     delay_us = nodes.proximity.delay_between()
     for stream, size in enumerate((COUNT, 60, 11)):
         members = Random(stream).sample(range(COUNT), size)
@@ -47,9 +47,9 @@ def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
         assert len(tree.came) == size
 
 
-def test_the_same_seed_gives_the_same_trees_and_only_requested_messages_are_sent(delays):
+def test_the_same_seed_gives_the_same_trees_and_only_requested_messages_are_sent(routers):
     def edges(seed):
-        nodes = population(delays, seed)
+        nodes = population(routers, seed)
         nodes.settle()
         assert nodes.network.sent == 0
         nodes.join(0, range(0, COUNT, 3))
@@ -63,9 +63,9 @@ def test_the_same_seed_gives_the_same_trees_and_only_requested_messages_are_sent
 
 
 @pytest.mark.slow
-def test_a_node_to_which_very_many_come_at_once_lets_all_but_its_bound_go(delays):
+def test_a_node_to_which_very_many_come_at_once_lets_all_but_its_bound_go(routers):
     bound = 8
-    nodes = population(delays, entries_max=bound)
+    nodes = population(routers, entries_max=bound)
     root, key = nodes.root_of(0), topic_key(0)
 
     def join_at_root(node):

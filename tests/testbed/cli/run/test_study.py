@@ -46,7 +46,10 @@ def test_each_seed_has_its_tables_and_numbers(made):
         assert min(groups["rad"]) >= 0.9
         assert numbers["members"] == sum(groups["size"])
         links = pq.read_table(folder / "links.parquet").to_pydict()
-        assert numbers["scribe_packets"] == sum(links["scribe"]) + 2 * sum(groups["edges"])
+        assert numbers["scribe_packets"] == sum(links["scribe"])
+        over_lans = [load for load, is_lan in zip(links["scribe"], links["lan"], strict=True) if is_lan]
+        assert sum(over_lans) == 2 * sum(groups["edges"])
+        assert sum(links["joins"]) == sum(links["scribe"])  # the same edges in the opposite direction (IV.D)
         assert sum(links["ip"]) < sum(links["naive"])
 
 
@@ -55,7 +58,7 @@ def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
     assert "2,489,824" in page
     assert "Delay penalty by group" in page
     names = {path.name for path in (made / "figures").iterdir()}
-    assert {"figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
+    assert {"figure-6.svg", "figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
 
 
 def test_a_study_that_was_interrupted_goes_on_and_the_same_seed_gives_the_same(made, capsys):
@@ -77,6 +80,8 @@ def test_the_bottleneck_remover_bounds_entries_and_collapse_saves_some(made, tmp
     asked = ["scribe-groups-bounded", *SMALL, "--set", "entries_max=12"]
     bounded = made_once(tmp_path / "bounded", *asked, page=False)
     assert entries(bounded).max() <= 12 < entries(made / "seeds" / "1").max()
+    packets = json.loads((bounded / "numbers.json").read_text())
+    assert packets["joins_packets"] > packets["scribe_packets"]
     long, collapsed = (
         entries(made_once(tmp_path / study, study, *SMALL, "--set", "groups=30", page=False))
         for study in ("scribe-small-groups", "scribe-small-groups-collapse")
@@ -247,9 +252,10 @@ def test_all_studies_have_every_point_of_their_papers():
     assert [given["peers"] for _, name, given in meghdoot if name == "meghdoot-stocks"] == [50]
 
 
-def test_readings_give_other_zones_from_the_same_events(tmp_path, monkeypatch):
-    monkeypatch.setattr("node.protocols.meghdoot.studies.readings.OPEN", ("order",))
+def test_readings_give_other_zones_from_the_same_events(tmp_path):
     few = ["--set", "peers=8", "--set", "subscriptions=60", "--set", "events=150"]
+    for other in ("load_counts=matching", "split_rule=less-work", "simulation_event=action", "wanted=quotes"):
+        few += ["--set", other]
     folder = made_once(tmp_path, "meghdoot-readings", *few, "--set", "events_after_joins=1")
     rows = {row["order"]: row for row in pq.read_table(folder / "readings.parquet").to_pylist()}
     assert {order: row["peers"] for order, row in rows.items()} == dict.fromkeys(rows, 8)
