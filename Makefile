@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run systems test check lint format native bench fuzz requirements clean vagrant test-provision test-fresh test-systems
+.PHONY: help setup run systems images test check lint format native bench fuzz requirements clean vagrant test-provision test-fresh test-systems
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -37,6 +37,9 @@ run: packages-run $(READY) $(ARCHIVED) ## set up, then run the main job: cutset 
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
 systems: packages-systems $(READY) $(CLIENTS) $(MODULES) ## get the systems under test that are not ours, and what their clients import
+
+images: packages-images ## make the image cutset:debian-13: the systems under test in Debian 13's versions
+	@sh testbed/provision/images.sh
 
 test: packages-test $(READY) $(CLIENTS) $(VALIDATOR) ready-to-test ## set up, then lint and run the tests
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 3)) $(SHARED) $(ARGS)
@@ -95,8 +98,8 @@ requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 clean: ## remove the virtual environment and caches, keep the runs
 	rm -rf $(VENV) .systems systems/*/node_modules .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
 
-.PHONY: packages-run packages-systems packages-test
-packages-run packages-systems packages-test: packages-%:
+.PHONY: packages-run packages-systems packages-images packages-test
+packages-run packages-systems packages-images packages-test: packages-%:
 	@test -n "$(PYTHON)" || { echo "cutset: needs Python 3.11 or later" >&2; exit 3; }
 	@PYTHON="$(PYTHON)" sh testbed/provision/provision.sh $*
 

@@ -66,15 +66,18 @@ def known_system(system: str) -> System:
     return systems()[system] if system in systems() else _program_system(system).system
 
 
-def programs_of(system: str) -> Programs | None:
-    """Return the programs of a known system; None if its nodes are state machines."""
-    return None if system in systems() else _program_system(system).programs
+def programs_of(system: str, images: Mapping[str, str] | None = None) -> Programs | None:
+    """Return the programs of a known system; None if its nodes are state machines.
+
+    images: of roles, in place of those in the system's file. Raises InputError if one cannot be used.
+    """
+    return None if system in systems() else _program_system(system, images).programs
 
 
-def _program_system(system: str) -> "ProgramSystem":
+def _program_system(system: str, images: Mapping[str, str] | None = None) -> "ProgramSystem":
     from systems.loader import load_system  # noqa: PLC0415 - keeps this module quick to import
 
-    return load_system(system)
+    return load_system(system, images)
 
 
 def declared_by(system: str) -> Declared:

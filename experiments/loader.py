@@ -12,6 +12,7 @@ from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import with_overrides, with_value, without_fields
 from experiments.planned.strikes import strike_problems
+from systems.images.store import located
 from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
@@ -130,6 +131,8 @@ def _with_files_found(document: Document, folder: Path) -> Document:
         if not (folder / system).exists():
             raise document.error(("system",), f"there is no file {system}")
         data = {**data, "system": str((folder / system).absolute())}
+    if isinstance(images := data.get("images"), dict):
+        data = {**data, "images": {role: located(str(each), folder) for role, each in images.items()}}
     workload = data.get("workload")
     events = workload.get("events") if isinstance(workload, dict) else None
     rows = events.get("file") if isinstance(events, dict) else None

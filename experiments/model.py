@@ -21,7 +21,7 @@ from experiments.campaigns.sweep import (
 from experiments.campaigns.sweep_expectations import SweepExpectationField
 from experiments.churn import Arrivals, Departures, with_names
 from experiments.contract import loosened
-from experiments.declared import Declared, declared_by, declared_with, is_known_system
+from experiments.declared import Declared, declared_by, declared_with, is_known_system, programs_of
 from experiments.expectations import ExpectationField
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.kinds import Faults, path_to
@@ -81,6 +81,11 @@ Snaplen = Annotated[
 ]
 
 
+VariantName = Annotated[
+    str, *spelled("[a-z][a-z0-9_.-]*", "a letter of a-z, then any of a-z, 0-9, _, . and -", 60)
+]
+
+
 class CaptureSettings(StrictModel):
     """Capture settings. `captures: none` captures nothing: the analysis then has only the delivery logs."""
 
@@ -134,6 +139,10 @@ class Experiment(StrictModel):
     """The system under test: its name, or a path to its file, relative to this one."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """The system's own parameters that differ from its defaults."""
+    images: dict[str, str] = Field(default_factory=dict)
+    """Container images in which programs of roles run, in place of those in the system's file; paths are
+    relative to this one.
+    """
     contract: dict[str, Any] = Field(default_factory=dict)
     """A weaker contract than the system promises: order, delivery, survives, settle."""
     roles: Roles
@@ -166,7 +175,7 @@ class Experiment(StrictModel):
     """The default for `--on`: real processes on this machine, or virtual time."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
     """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
-    variants: dict[Name, dict[str, Any]] = Field(default_factory=dict, max_length=VARIANTS_MAX)
+    variants: dict[VariantName, dict[str, Any]] = Field(default_factory=dict, max_length=VARIANTS_MAX)
     """Settings to try, each with a name: values of fields by dotted path, as for `--set`. Swept as `variant`;
     a variant whose programs are not installed is left out.
     """
@@ -281,6 +290,11 @@ class Experiment(StrictModel):
         with problems_under("contract"):
             self.declared()
         known = roles_of(self.system)
+        for role in self.images:
+            if programs_of(self.system) is None:
+                raise problem(f"the nodes of {self.system} are no programs", "images")
+            if role not in known:
+                raise problem(f"{self.system} has no such role{suggestion(role, known)}", "images", role)
         for region, counts in self.roles.items():
             for role, count in counts.items():
                 if role not in known and region in known:

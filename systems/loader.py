@@ -5,6 +5,7 @@ Cutset, other YAML files are systems that share the templates and clients.
 """
 
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import cast, get_args
 from node.core.declaration import System
 from node.core.program import Image, Program, Programs, ResourceLimits, Signal, Stopping
 from systems.images.archives import ImageError
-from systems.images.store import describe, is_reference
+from systems.images.store import describe, located
 from systems.model import RoleFile, SystemFile
 from systems.names import FILE, is_path, shipped_systems
+from systems.needs import outside_images
 from topologies.document import Document, read_document, validated
 from topologies.errors import InputError
 from topologies.strict import suggestion
@@ -33,14 +35,17 @@ class ProgramSystem:
     description: str
 
 
-def load_system(name_or_path: str) -> ProgramSystem:
-    """Load a system by its name, file or folder. Raises InputError with file, line and field."""
+def load_system(name_or_path: str, images: Mapping[str, str] | None = None) -> ProgramSystem:
+    """Load a system by its name, file or folder. images: sources by role, in place of the file's.
+
+    Raises InputError with file, line and field.
+    """
     path = system_file(name_or_path)
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError:
         changed_ns = 0  # reading the file raises the error
-    return _load(path, changed_ns)
+    return _load(path, changed_ns, tuple((images or {}).items()))
 
 
 def system_file(name_or_path: str) -> Path:
@@ -56,31 +61,34 @@ def system_file(name_or_path: str) -> Path:
 
 
 @cache
-def _load(path: Path, changed_ns: int) -> ProgramSystem:
+def _load(path: Path, changed_ns: int, images: tuple[tuple[str, str], ...]) -> ProgramSystem:
     """Read a file, cached. changed_ns: its modification time, so that a changed file is read again."""
     document = read_document(path)
     file = validated(SystemFile, document)
-    programs = Programs(
-        document.file,
-        str(path.parent.resolve()),
-        tuple(need.need() for need in file.needs),
-        {name: _program(name, role, document, path.parent) for name, role in file.roles.items()},
-    )
+    roles = {
+        name: _program(name, role, document, path.parent, dict(images).get(name))
+        for name, role in file.roles.items()
+    }
+    needs = tuple(outside_images((need.need() for need in file.needs), roles))
+    programs = Programs(document.file, str(path.parent.resolve()), needs, roles)
     return ProgramSystem(_system(file), programs, file.description)
 
 
-def _program(name: str, role: RoleFile, document: Document, folder: Path) -> Program:
+def _program(name: str, role: RoleFile, document: Document, folder: Path, other: str | None) -> Program:
+    """Return a role's program. other: the image in place of its own, in which `run` starts as without one."""
     image, stopping, user = None, Stopping(**dict(role.stop)), role.user
-    if role.image:
+    if other or role.image:
         at = ("roles", name, "image")
-        source = role.image if is_reference(role.image) else str(folder.resolve() / role.image)
+        source = located(other or role.image, folder)
         try:
             found = describe(source)
         except ImageError as error:
             raise document.error(at, str(error)) from None
         if not (role.run or found.run):
             raise document.error(at, "names no program: give one with `run`")
-        image = Image(source, found.digest, found.run, found.env, found.folder or "/")
+        image = Image(
+            source, found.digest, found.run, found.env, "" if other and role.run else found.folder or "/"
+        )
         user = role.user or ("" if role.is_client else found.user)  # clients write into the run
         if found.stop_signal and "signal" not in role.stop.model_fields_set:
             stopping = replace(stopping, signal=_signal(found.stop_signal, document, at))

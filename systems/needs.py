@@ -12,10 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from node.core.program import Need
+from node.core.program import Need, Program
 
 MODULES = Path(__file__).resolve().parents[1] / ".systems" / "python"
 """The folder into which `make systems` installs Python modules, separate from Cutset's own requirements."""
@@ -35,6 +35,22 @@ def missing(needs: Iterable[Need], path: str, folder: Path | None = None) -> Ite
         else:
             is_there = _has_module(need.name)
         if not is_there:
+            yield need
+
+
+def roles_naming(need: Need, roles: Mapping[str, Program]) -> set[str]:
+    """Return the roles that name a program in `run` or `ready`; none if only scripts start it."""
+    return {name for name, each in roles.items() if need.name in {*each.run, *each.ready.command}}
+
+
+def outside_images(needs: Iterable[Need], roles: Mapping[str, Program]) -> Iterator[Need]:
+    """Yield the needs without programs that are in an image: all roles that name them have one, or, if only
+    scripts start them, all roles that are no clients.
+    """
+    servers = {name for name, each in roles.items() if not each.is_client}
+    for need in needs:
+        starting = roles_naming(need, roles) or servers
+        if need.kind != "program" or not starting or any(roles[name].image is None for name in starting):
             yield need
 
 

@@ -94,7 +94,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         churn=churn.groups,
         streams=streams,
         declared=experiment.declared(),
-        programs=programs_of(experiment.system),
+        programs=programs_of(experiment.system, experiment.images),
         traffic=tuple(_traffic(experiment)),
     )
     check_programs(plan)

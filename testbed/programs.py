@@ -14,9 +14,10 @@ from experiments.declared import Trait
 from experiments.planned.plan import Plan
 from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
-from node.core.program import Image, Need, Programs
+from node.core.program import SEARCH_PATH, Image, Need, Programs
 from node.programs.faked_clock import why_not_faked
 from systems.images.archives import ImageError
+from systems.images.layers import has_program
 from systems.images.store import ensure_unpacked, root_of
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import TemplateContext, program_of
@@ -34,14 +35,32 @@ CLIENT = Path(__file__).resolve().parents[1] / "systems" / "client"
 
 
 def check_programs(plan: Plan) -> None:
-    """Raise InputError if a template does not fit, or events are too small for their marker."""
+    """Raise InputError if a template does not fit, an image lacks its program, or events are too small."""
     if plan.programs is None:
         return
-    launches_of(plan, RunDirectory(Path("/run-directory")))
+    _check_images(plan, plan.programs, launches_of(plan, RunDirectory(Path("/run-directory"))))
     size = plan.workload["event_size_bytes"]
     if size < MARKER_BYTES and plan.having(Trait.PUBLISHER):
         said = f"{SIZE.format(size)} is too small: the marker of a program's event takes {MARKER_BYTES} B"
         raise InputError(plan.experiment, None, "workload.event_size", said)
+
+
+def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping[str, Any]]) -> None:
+    """Unpack the images, and check that each has its role's program. Raises InputError."""
+    for process in plan.processes:
+        image, launch = programs.roles[process.role].image, launches[process.name]
+        name, env, files = (launch["program"][field] for field in ("run", "env", "files"))
+        own = (launch["folder"], programs.folder)  # they are in its view, too
+        if image is None or name[0] in files or name[0].startswith(own):
+            continue
+        try:
+            ensure_unpacked(image, keeps_owners=launch["keeps_owners"])
+        except ImageError as error:
+            raise InputError(programs.file, None, f"roles.{process.role}.image", str(error)) from None
+        root, folder = Path(launch["image_root"]), image.folder or launch["folder"]
+        if not has_program(root, name[0], folder, env.get("PATH", SEARCH_PATH)):
+            problem = f"{image.source} has no program {name[0]}"
+            raise InputError(programs.file, None, f"roles.{process.role}.run", problem)
 
 
 def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mapping[str, Mapping[str, Any]]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""PATH of a program in an image that has none."""
 Signal = Literal["TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2", "WINCH"]
 
 
@@ -58,7 +60,7 @@ class Image:
 
     source: an absolute path, or a reference that skopeo understands. digest: of its configuration, which
     contains the digests of all layers; `docker images` calls it IMAGE ID. run, env, folder: its entrypoint
-    and command, environment and working directory.
+    and command, environment and working directory; "": the program's own folder.
     """
 
     source: str

@@ -6,7 +6,7 @@ import pwd
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
@@ -71,7 +71,7 @@ def image_view(spec: NodeSpec, launch: Launch, hosts: Path, storage: Path) -> Im
         linked = {each.resolve().parent for each in modules[0].glob("*/*.py")}  # it shares some with nodes
         read += [*modules, *sorted(linked)]
     return ImageView(
-        program.image,
+        replace(program.image, folder=program.image.folder or str(launch.folder)),
         launch.image_root,
         storage,
         hosts,

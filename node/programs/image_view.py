@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from node.core.program import Image
+from node.core.program import SEARCH_PATH, Image
 from node.programs.host_view import CLONE_NEWNS, HOSTS, MS_BIND, MS_REC, SHARED_MEMORY, mount
 from node.tcp.libc import check, libc
 
@@ -29,7 +29,6 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 NO_OVERLAY = frozenset({errno.EINVAL, errno.ENODEV, errno.EPERM, errno.EOPNOTSUPP})
 """Errors of overlayfs if the kernel has none for this user, or none over this file system."""
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FIELDS_OF_PASSWD = 7
 
 

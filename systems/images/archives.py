@@ -11,8 +11,10 @@ Image Specification 1.2.
 import contextlib
 import hashlib
 import json
+import lzma
 import platform
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -153,8 +155,9 @@ def opened(path: Path) -> Iterator[Files]:
             yield Files(path, None if is_folder else stack.enter_context(tarfile.open(path)))
     except OSError as error:
         raise ImageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tarfile.TarError, EOFError) as error:
-        raise ImageError(f"{path} is no archive of an image, or is damaged: {error}") from None
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+        reason = str(error).partition("\n")[0].rstrip(":")  # then what it said as each kind of archive
+        raise ImageError(f"{path} is no archive of an image, or is damaged: {reason}") from None
 
 
 def described(files: Files, name: str = "") -> ImageDescription:

@@ -13,6 +13,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,6 +45,42 @@ def unpack(files: Files, image: ImageDescription, root: Path, *, keeps_owners: b
     filling.finish()
 
 
+def inside(root: Path, name: str, *, follows: bool = False) -> Path:
+    """Return a file's place, with the symbolic links of its folders resolved as if the root were /.
+
+    follows: whether its own links are, too. Raises ValueError.
+    """
+    if ".." in name.split("/"):
+        raise ValueError(f"{name} leads out of the image")
+    waiting, at, links = name.split("/")[::-1], list[str](), 0
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            del at[-1:]
+        elif part not in {"", "."}:
+            at.append(part)
+            place = root.joinpath(*at)
+            if (follows or any(waiting)) and place.is_symlink():
+                links += 1
+                if links > LINKS_MAX:
+                    raise ValueError(f"{name}: too many symbolic links")
+                target = str(place.readlink())
+                at = [] if target.startswith("/") else at[:-1]
+                waiting += target.split("/")[::-1]
+    return root.joinpath(*at)
+
+
+def has_program(root: Path, name: str, folder: str, search_path: str) -> bool:
+    """Return whether an unpacked image has an executable. folder: where it starts. search_path: PATH."""
+    places = [f"{folder}/{name}"] if "/" in name else [f"{each}/{name}" for each in search_path.split(":")]
+    for place in [name] if name.startswith("/") else places:
+        with contextlib.suppress(OSError, ValueError):  # it leads out of the image, or is no name
+            found = inside(root, place, follows=True)
+            if found.is_file() and found.stat().st_mode & 0o111:
+                return True
+    return False
+
+
 def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str) -> None:
     """Write the uncompressed layer, and check that it has its digest."""
     found, size = hashlib.sha256(), 0
@@ -55,7 +92,7 @@ def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str) 
                     raise ImageError(f"layer {name} is larger than {BYTES_MAX >> 30} GiB")
                 found.update(chunk)
                 layer.write(chunk)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ImageError(f"layer {name} cannot be read: {error}") from None
     if f"sha256:{found.hexdigest()}" != digest:
         raise ImageError(f"is damaged: layer {name} has another digest")
@@ -91,19 +128,25 @@ class _Root:
             with tarfile.open(fileobj=layer, mode="r:") as archive:
                 for member in archive:
                     self._check_limits(member, counts=is_adding)
-                    place = self._inside(member.name)
-                    if place.name.startswith(WHITEOUT):
-                        if not is_adding:
-                            self._hide(place)
-                    elif is_adding:
-                        self._make(archive, member, place)
+                    try:
+                        self._apply(archive, member, is_adding=is_adding)
+                    except OSError as error:  # its own text would name a place in the store
+                        raise ValueError(f"{member.name}: {error.strerror}") from None
 
     def finish(self) -> None:
         """Give folders their modes: those that no later entry replaced, or put behind a symbolic link."""
         for folder, mode in self._modes.items():
-            is_here = self._inside(str(folder.relative_to(self._root))) == folder
+            is_here = inside(self._root, str(folder.relative_to(self._root))) == folder
             if is_here and folder.is_dir() and not folder.is_symlink():
                 folder.chmod(mode if self._keeps_owners else mode | stat.S_IRWXU)
+
+    def _apply(self, archive: tarfile.TarFile, member: tarfile.TarInfo, *, is_adding: bool) -> None:
+        place = inside(self._root, member.name)
+        if place.name.startswith(WHITEOUT):
+            if not is_adding:
+                self._hide(place)
+        elif is_adding:
+            self._make(archive, member, place)
 
     def _check_limits(self, member: tarfile.TarInfo, *, counts: bool) -> None:
         if counts:
@@ -111,27 +154,6 @@ class _Root:
             self._size_bytes += member.size
         if self._entries > ENTRIES_MAX or self._size_bytes > BYTES_MAX:
             raise ValueError(f"more than {ENTRIES_MAX:,} files, or {BYTES_MAX >> 30} GiB")
-
-    def _inside(self, name: str) -> Path:
-        """Return a file's place, with the symbolic links of its folders resolved below the root."""
-        if ".." in name.split("/"):
-            raise ValueError(f"{name} leads out of the image")
-        waiting, at, links = name.split("/")[::-1], list[str](), 0
-        while waiting:
-            part = waiting.pop()
-            if part == "..":
-                del at[-1:]
-            elif part not in {"", "."}:
-                at.append(part)
-                place = self._root.joinpath(*at)
-                if any(waiting) and place.is_symlink():
-                    links += 1
-                    if links > LINKS_MAX:
-                        raise ValueError(f"{name}: too many symbolic links")
-                    target = str(place.readlink())
-                    at = [] if target.startswith("/") else at[:-1]
-                    waiting += target.split("/")[::-1]
-        return self._root.joinpath(*at)
 
     def _hide(self, whiteout: Path) -> None:
         if whiteout.name == OPAQUE:
@@ -156,7 +178,7 @@ class _Root:
         elif member.issym():
             place.symlink_to(member.linkname)
         elif member.islnk():
-            place.hardlink_to(self._inside(member.linkname))
+            place.hardlink_to(inside(self._root, member.linkname))
             return  # it shares owner, mode and times
         elif member.isfifo():
             os.mkfifo(place)

@@ -3,6 +3,7 @@
     as-root/<digest>/root    the files, with the owners that the image gives them
     as-user/<digest>/root    the files, all the user's own
     fetched/<digest>         what skopeo fetched for a reference of this digest
+    made/<name>              what `make images` made, named cutset:<name>
 
 A folder appears there whole or not at all. Images may be removed at any time between runs.
 """
@@ -24,7 +25,8 @@ from node.core.program import Image
 from systems.images.archives import ImageDescription, ImageError, described, opened
 from systems.images.layers import unpack
 
-REFERENCE = re.compile(r"(docker://|docker-daemon:|containers-storage:)[\w.:/@+-]+")
+MADE = "cutset:"
+REFERENCE = re.compile(rf"{MADE}[\w.-]+|(docker://|docker-daemon:|containers-storage:)[\w.:/@+-]+")
 FETCH_TIMEOUT_S = 1800.0
 PARTIAL = ".partial-"
 ERROR_CHARACTERS_MAX = 300
@@ -32,8 +34,13 @@ _TIME = re.compile(r'^time="[^"]*" level=\w+ msg=')
 
 
 def is_reference(source: str) -> bool:
-    """Return whether skopeo has to fetch this image."""
+    """Return whether the image is in the store: skopeo fetches it, or `make images` made it."""
     return REFERENCE.fullmatch(source) is not None
+
+
+def located(source: str, folder: Path) -> str:
+    """Return a source whose path, if it is one, is absolute. folder: to which it is relative."""
+    return source if is_reference(source) else str(folder.resolve() / source)
 
 
 def describe(source: str) -> ImageDescription:
@@ -41,11 +48,13 @@ def describe(source: str) -> ImageDescription:
 
     Raises ImageError.
     """
-    path, name = _place(source)
+    if not source.isprintable():
+        raise ImageError(f"{source!r} has characters that no name of a file should have")
     try:
+        path, name = _place(source)
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
-        raise ImageError(f"{path} cannot be read: {error.strerror}") from None
+        raise ImageError(f"{source} cannot be read: {error.strerror}") from None
     return _describe(path, name, changed_ns)
 
 
@@ -79,6 +88,11 @@ def _describe(path: Path, name: str, changed_ns: int) -> ImageDescription:
 
 def _place(source: str) -> tuple[Path, str]:
     """Return the folder or archive of an image, and its name in there; "": there is only one."""
+    if source.startswith(MADE):
+        path = _store() / "made" / source.removeprefix(MADE)
+        if not path.is_dir():
+            raise ImageError(f"{source} is not there yet: `make images` makes it")
+        return path, ""
     if is_reference(source):
         return _fetched(source), ""
     path = Path(source)

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.declared import programs_of
+from experiments.loader import load_experiment
 from node.core.program import Image
 from systems.images.archives import ImageError
 from systems.images.store import describe, ensure_unpacked, root_of
+from testbed.campaign.sweeps.sweep import lacking_of_experiment
 from testbed.cli import main
 from tests.systems.images.packed import configuration, digest, file, layer_of, saved
 from tests.systems.on_packets import needs, output, run_on_packets
@@ -32,14 +35,15 @@ faults:
 
 
 def make_system(folder: Path, *programs: str) -> str:
-    """Write the page's system, with an image of these programs of this machine; return the image's digest."""
+    """Write the page's system and its image, with programs of this machine; return the digest."""
     written(folder)
     with (folder / "inbox" / "system.yaml").open("a") as system:
         system.write(WRITER)
     experiment = folder / "inbox.yaml"
     changed = experiment.read_text().partition("faults:")[0].replace("100/s", "50/s") + FAULTS
     experiment.write_text(changed.replace("{server: 1,", "{server: 1, writer: 1,").replace("10s", "6s"))
-    layer = layer_of(*programs, "sh", more=[file("etc/passwd", "nats:x:7:7::/:\n")])
+    planned = [] if programs else [file("bin/nats-server", mode=0o755)]
+    layer = layer_of(*programs, "sh", more=[file("etc/passwd", "nats:x:7:7::/:\n"), *planned])
     config = configuration([layer], Entrypoint=["nats-server"], Cmd=["-p", "4222"], User="nats")
     saved(folder / "inbox" / "nats.tar", {"nats:1": (config, [layer])})
     return digest(config)
@@ -103,6 +107,9 @@ def test_plan_prints_program_and_digest(tmp_path, capsys, cache):
             "files./etc/../x: should be a file name",
         ),
         ("    image: ./nats.tar\n    ready", "    ready", "roles.server.run: needs a program, or an image"),
+        ("./nats.tar\n    ready", '"a\\0b"\n    ready', "image: "),
+        ("./nats.tar\n    ready", f"./{300 * 'x'}\n    ready", "cannot be read: File name too long"),
+        ("./nats.tar\n    ready", "./nats.tar\n    run: [nats]\n    ready", "nats.tar has no program nats"),
         ("./nats.tar\n    ready", "./nats.tar:nats:1\n    ready", ""),
     ],
 )
@@ -138,3 +145,30 @@ def test_an_image_is_unpacked_once_and_what_was_killed_is_removed(tmp_path, monk
     with pytest.raises(ImageError, match="is not the planned image any more: it was sha256:"):
         ensure_unpacked(image, keeps_owners=False)
     assert [each.name for each in root.parents[1].iterdir()] == []
+
+
+def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypatch, cache):
+    """The program need not be installed then; paths are relative to the experiment."""
+    layer = layer_of("nats-server")
+    config = configuration([layer], Entrypoint=["other"], User="1")
+    saved(tmp_path / "new.tar", {"nats:2": (config, [layer])})
+    text = "name: n\ntopology: two-regions\nsystem: nats\nduration: 5s\nroles: {server: 1, publisher: 1}\n"
+    text += "workload: {event_size: 50B, rate: 1/s}\nimages: {server: ./new.tar}\n"
+    (tmp_path / "n.yaml").write_text(text)
+    experiment = load_experiment(str(tmp_path / "n.yaml"))
+    programs = programs_of(experiment.system, experiment.images)
+    assert programs.roles["server"].image.digest == digest(config)
+    assert programs.roles["server"].user == "1"
+    assert [need.name for need in programs.needs] == ["nats"]
+    for image, problem in {
+        "{server: 'cutset:no'}": "cutset:no is not there yet: `make images` makes it",
+        "{brocker: ./new.tar}": "images.brocker: nats has no such role",
+    }.items():
+        (tmp_path / "n.yaml").write_text(text.replace("{server: ./new.tar}", image))
+        assert main.run(["plan", str(tmp_path / "n.yaml")]) == 2
+        assert problem in capsys.readouterr().err
+
+
+def test_a_sweep_leaves_out_variants_whose_image_is_not_there(cache):
+    experiment = load_experiment("link-failure-systems", ["variant=nats-2.10"])
+    assert "`make images` makes it" in lacking_of_experiment(experiment)

@@ -129,7 +129,7 @@ def read_run(
         for each in sorted(run.deliveries.glob("*") if record.simulated else ())
         if each.is_file() and not each.is_symlink()
     }
-    plan = _with_programs(record.plan, record.experiment.get("system"), name, trust=trust)
+    plan = _with_programs(record.plan, record.experiment, name, trust=trust)
     return ArchivedRun(name, replace(record, plan=plan), tuple(claimed), delivered)
 
 
@@ -147,11 +147,11 @@ def _run_of(found: RunDirectory | SweepDirectory, name: str, point: str | None) 
     return RunDirectory.open(found.path / POINTS / made[point].name)
 
 
-def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Plan:
+def _with_programs(plan: Plan, experiment: Mapping[str, Any], name: str, *, trust: bool) -> Plan:
     """Return the plan with the folder that the system of programs has on this machine.
 
-    system: the system in the experiment's file, a name or the path of a file. Raises InputError if the system
-    is not known here, or would start programs that are unknown here.
+    experiment: in the form of its file. Raises InputError if the system is not known here, or would start
+    programs that are unknown here.
     """
     if plan.programs is None:
         if not is_known_system(plan.system):
@@ -159,7 +159,7 @@ def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Pla
             problem = f"there is no system {plan.system} here{known} (`cutset --system-module FILE` adds one)"
             raise InputError(name, None, "", problem)
         return plan
-    here = _programs_here(plan.system, system)
+    here = _programs_here(plan.system, experiment.get("system"), experiment.get("images"))
     if here is not None and _as_elsewhere(here) == _as_elsewhere(plan.programs):
         return replace(plan, programs=here)
     if not trust:
@@ -174,12 +174,12 @@ def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Pla
     return replace(plan, programs=replace(plan.programs, folder=folder))
 
 
-def _programs_here(name: str, system: object) -> Programs | None:
+def _programs_here(name: str, system: object, images: Any) -> Programs | None:
     """Return the programs of the system of this name, or of the user's file if it still exists."""
     if name in known_systems():
-        return programs_of(name)
+        return programs_of(name, images)
     is_here = isinstance(system, str) and is_path(system) and Path(system).exists()
-    return programs_of(str(system)) if is_here else None
+    return programs_of(str(system), images) if is_here else None
 
 
 def _as_elsewhere(programs: Programs) -> Programs:

@@ -8,6 +8,7 @@ from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import VARIANT
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.declared import programs_of
+from experiments.model import Experiment
 from experiments.records.run_record import Outcome
 from testbed.backends.backend import Backend
 from testbed.campaign.campaign import Campaign
@@ -16,6 +17,7 @@ from testbed.campaign.texts.campaign_text import run_line
 from testbed.errors import MachineError
 from testbed.programs import lacking_of
 from testbed.sweeps import with_expectations_judged
+from topologies.errors import InputError
 
 Request = Callable[[SweepRun], RunRequest]
 """Returns the inputs of a run. Raises InputError."""
@@ -45,8 +47,7 @@ class RunningSweep(Campaign[SweepRecord]):
                 continue
             request = self._request_of(run)
             assert isinstance(request, ExperimentRunRequest)  # no other sweep has variants
-            system = request.experiment.system
-            if variant not in lacking and (problem := lacking_of(system, programs_of(system))):
+            if variant not in lacking and (problem := lacking_of_experiment(request.experiment)):
                 lacking[variant] = problem
             if variant in lacking:
                 self.note(replace(run, state=RunState.SKIPPED, problem=lacking[variant]))
@@ -83,3 +84,11 @@ class RunningSweep(Campaign[SweepRecord]):
     def _request_of(self, run: SweepRun) -> RunRequest:
         assert self._request is not None
         return self._request(run)
+
+
+def lacking_of_experiment(experiment: Experiment) -> str | None:
+    """Return one line with what the programs of an experiment need and this machine lacks, or None."""
+    try:
+        return lacking_of(experiment.system, programs_of(experiment.system, experiment.images))
+    except InputError as error:  # an image is not there
+        return str(error)

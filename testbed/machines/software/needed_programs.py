@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from experiments.planned.plan import Plan
 from node.core.program import Need, Programs
+from systems.needs import roles_naming
 from testbed.errors import MachineError
 from testbed.machines.archive import Archive
 from testbed.machines.facts import SanitizedText, ask
@@ -54,18 +55,10 @@ def needs_by_machine(plan: Plan, placement: Placement) -> dict[str, tuple[Need, 
 
 def needs_of(programs: Programs, roles: set[str]) -> tuple[Need, ...]:
     """Return the needs of a machine on which these roles run."""
-    naming = {
-        need.name: {
-            role
-            for role, program in programs.roles.items()
-            if need.name in _named(program.run, program.ready.command)
-        }
-        for need in programs.needs
-    }
     return tuple(
         need
         for need in programs.needs
-        if roles and (need.kind == "module" or not naming[need.name] or naming[need.name] & roles)
+        if roles and (need.kind == "module" or (roles_naming(need, programs.roles) or roles) & roles)
     )
 
 
@@ -128,8 +121,3 @@ def _check(
         raise MachineError(lacking_line(system, machine.name, lacking))
     asked = [need.name for need in needs]
     return {name: (answer.versions.get(name) or "")[:VERSION_CHARACTERS_MAX] or None for name in asked}
-
-
-def _named(*commands: Sequence[str]) -> set[str]:
-    """Return the words of commands."""
-    return {word for command in commands for word in command}

@@ -126,7 +126,10 @@ def test_what_is_no_image_is_refused(tmp_path, content, problem):
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     whole = saved(tmp_path / "whole.tar", ONE).read_bytes()
-    for content in (b"", b"text", whole[:700]):
+    packed = bytearray(gzip.compress(whole))
+    packed[200:220] = bytes(20)
+    for content in (b"", b"text", whole[:700], packed):
         (tmp_path / "bad.tar").write_bytes(content)
-        with pytest.raises(ImageError):
+        with pytest.raises(ImageError) as refused:
             describe(tmp_path / "bad.tar")
+        assert "\n" not in str(refused.value)

@@ -7,7 +7,7 @@ from tarfile import BLKTYPE, DIRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE
 import pytest
 
 from systems.images.archives import ImageError, described, opened
-from systems.images.layers import unpack
+from systems.images.layers import has_program, unpack
 from tests.systems.images.packed import configuration, digest, file, oci, other, tar_of
 
 
@@ -97,6 +97,25 @@ def test_a_whiteout_hides_nothing_outside(unpacked, tmp_path):
     (tmp_path / "victim").write_text("1")
     unpacked([other("up", SYMTYPE, "/../.."), file("up/.wh.victim"), file(".wh..."), file("up/.wh..wh..opq")])
     assert (tmp_path / "victim").exists()
+
+
+def test_an_error_names_the_entry_and_no_place_in_the_store(unpacked, tmp_path):
+    with pytest.raises(ImageError, match=r"cannot be unpacked: a/x+: File name too long$"):
+        unpacked([file("a/" + 300 * "x", "1")])
+
+
+def test_a_program_is_found_as_the_image_would_find_it(unpacked):
+    links = [other("bin", SYMTYPE, "usr/bin"), other("usr/bin/sh", SYMTYPE, "/opt/dash")]
+    root = unpacked(
+        [*links, file("opt/dash", "1", 0o755), file("usr/bin/text", "1"), file("srv/run", "1", 0o755)]
+    )
+    found = {
+        name: has_program(root, name, "/srv", "/sbin:/bin") for name in ("sh", "/bin/sh", "./run", "opt/dash")
+    }
+    assert found == {"sh": True, "/bin/sh": True, "./run": True, "opt/dash": False}
+    assert not any(
+        has_program(root, name, "/srv", "/bin") for name in ("text", "ls", "../bin/sh", "/usr", "a\0")
+    )
 
 
 @pytest.mark.parametrize("hides", [[], [file(".wh.up")]])
