@@ -4,7 +4,8 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
+from analysis.pages.study.results import Measure, StudyContent, StudyResults, Values
+from analysis.systems.papers import PaperComparison
 
 NOT_SAID = "not in the paper"
 

@@ -7,22 +7,13 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
+from analysis.pages.study.results import Measure, StudyContent, StudyResults, Values
+from analysis.systems.papers import PaperComparison, paper_value
 
 STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
 """A study with more subscriptions is one of figures 10 and 13, with more events one of figures 11 and 14."""
 SHARES = (0.05, 0.1, 0.15)
-ZONES = {"uniform": {100: 76, 1_000: 652, 10_000: 9_622}, "stocks": {100: 73, 1_000: 470, 10_000: 9_323}}
-"""Table 1: unique zones by number of peers."""
-CONTACTED = {
-    "uniform": {100: {0.05: "more than 50 %"}, 10_000: {0.05: "95 %", 0.1: "almost all"}},
-    "stocks": {100: {0.15: "85-90 %"}, 1_000: {0.15: "85-90 %"}, 10_000: {0.05: "97 %", 0.1: "almost all"}},
-}
-"""Figure 9: events that contact at most this share of the present peers."""
-DECILE = {"uniform": {100: "5.35 %"}, "stocks": {100: "less than 5 %"}}
-"""Figure 12: the mean load of the most loaded tenth of the peers."""
-DEGREE = {"uniform": {10_000: "20"}, "stocks": {10_000: "27"}}
-"""Figure 15: the most peers of a zone."""
+PAPER = "meghdoot-2004"
 UNSAID, NOT_STATED = "only in the figure", "not stated"
 
 
@@ -61,11 +52,11 @@ def _deciles(results: StudyResults, seed: int) -> list[float]:
 
 def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (contacts, _) = results.record.parameters, _figures(results)
-    papers = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
-    if contacts == "figure 10":
-        papers = {0.05: "more than 95 %"}
-    if contacts == "figure 11":
-        papers = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
+    names: dict[str, tuple[object, ...]] = {
+        "figure 10": ("contacted-subscriptions",),
+        "figure 11": ("contacted-events", parameters["events"]),
+    }
+    name = names.get(contacts, ("contacted", parameters["source"], parameters["peers"]))
 
     def at_most(share: float) -> Measure:
         return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
@@ -73,7 +64,7 @@ def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     return tuple(
         results.compared(
             f"Events that contact at most {share:.0%} of the peers, %",
-            papers.get(share, UNSAID),
+            paper_value(PAPER, str(name[0]), *name[1:], round(100 * share)) or UNSAID,
             at_most(share),
         )
         for share in SHARES
@@ -83,12 +74,15 @@ def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
 def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
-    top = "about 0.123 %" if load == "figure 13" else UNSAID
-    zones, degree = NOT_STATED, NOT_STATED
+    zones = degree = top = None
+    if load == "figure 13":
+        top = paper_value(PAPER, "load-subscriptions")
+    if load == "figure 14":
+        top = paper_value(PAPER, "load-events")
     if load.startswith("figure 12"):
-        top = DECILE[source].get(peers, UNSAID)
-        zones = str(ZONES[source].get(peers, UNSAID))
-        degree = DEGREE[source].get(peers, UNSAID)
+        top, zones, degree = (
+            paper_value(PAPER, name, source, peers) for name in ("load", "zones", "replication")
+        )
 
     def visits_per(seconds: str) -> Measure:
         return lambda seed: results.number(seed, "visits") / (results.number(seed, seconds) or np.nan)
@@ -97,12 +91,12 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     return (
         compared(
             "Mean load of the most loaded tenth of the peers, %",
-            top,
+            top or UNSAID,
             lambda seed: 100 * _deciles(results, seed)[0],
         ),
         compared("Load of the most loaded peer, %", UNSAID, lambda seed: 100 * _loads(results, seed)[0]),
-        compared("Unique zones", zones, results.statistic("zones", "degree", len), digits=5),
-        compared("Most peers of a zone", degree, results.statistic("zones", "degree", np.max)),
+        compared("Unique zones", zones or NOT_STATED, results.statistic("zones", "degree", len), digits=5),
+        compared("Most peers of a zone", degree or UNSAID, results.statistic("zones", "degree", np.max)),
         compared(
             "Repeated visits of a zone by an event",
             "0, except with the basic algorithm",

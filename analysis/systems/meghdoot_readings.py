@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow.parquet as pq
 
-from analysis.pages.study.results import PaperComparison, StudyContent, StudyResults
-from analysis.systems.meghdoot_paper import ZONES
+from analysis.pages.study.results import StudyContent, StudyResults
+from analysis.systems.papers import PaperComparison, paper_value
 
 MEASURED = ("peers", "zones", "degree_max", "within_5_percent")
 
@@ -12,19 +12,19 @@ MEASURED = ("peers", "zones", "degree_max", "within_5_percent")
 def page(results: StudyResults) -> StudyContent:
     """Return a row for each reading of each seed, those nearest to the paper first."""
     parameters = results.record.parameters
-    paper = ZONES[parameters["source"]].get(parameters["peers"])
+    paper = paper_value("meghdoot-2004", "zones", parameters["source"], parameters["peers"])
     rows = [
         row
         for seed in results.seeds
         for row in pq.read_table(results.directory.seed(seed) / "readings.parquet").to_pylist()
     ]
-    rows.sort(key=lambda row: abs(np.log(row["zones"] / (paper or 1))))
+    rows.sort(key=lambda row: abs(np.log(row["zones"] / (paper.numbers[0] if paper else 1))))
     return StudyContent(
         (),
         tuple(
             PaperComparison(
                 ", ".join(str(value) for name, value in row.items() if name not in MEASURED),
-                "" if paper is None else str(paper),
+                paper or "",
                 f"{row['zones']} zones of at most {row['degree_max']} peers; "
                 f"{row['within_5_percent']:.1%} of events contact at most 5 % of {row['peers']} peers",
             )

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
-from analysis.pages.study.results import PaperComparison, StudyContent, StudyResults
+from analysis.pages.study.results import StudyContent, StudyResults
+from analysis.systems.papers import PaperComparison
 
 VARIANTS = ("exactly-once", "best-effort")
 NOT_THERE = "not measured"

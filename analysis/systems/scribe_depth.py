@@ -7,10 +7,12 @@ from statistics import fmean
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
+from analysis.pages.study.results import Measure, StudyContent, StudyResults
+from analysis.systems.papers import PaperComparison, PaperValue, paper_value
 
 DIGIT_VALUES = 16
 """The number of values of a four-bit digit."""
+DRAFT_NODES = 100_000
 
 
 def page(results: StudyResults) -> StudyContent:
@@ -25,22 +27,26 @@ def page(results: StudyResults) -> StudyContent:
     beside = (
         compared(
             "Mean depth with c = 0, all subscribe",
-            f"{expected:.2f}, log16 N",
+            _paper("depth-base", count) or f"{expected:.2f}, log16 N",
             last("mean", 0),
-            "the last hop uses the leaf set, which may resolve several digits",
         ),
         compared(
             "Mean depth with c = 0, over all numbers of subscribers",
             "the same",
             results.statistic("depths", "mean", fmean, c=0),
         ),
-        compared("Greatest depth with c = 0", f"{math.ceil(expected)}", last("most", 0)),
+        compared(
+            "Greatest depth with c = 0",
+            _paper("depth-base-most", count) or f"{math.ceil(expected)}",
+            last("most", 0),
+        ),
         compared(
             f"Mean depth with c = {bound}, all subscribe",
-            f"log_c N = {math.log(count, bound):.2f}",
+            paper_value("scribe-2001", "depth-bounded"),
             last("mean", bound),
-            "a join ends at the first node of its route that is in the tree, so only early nodes hang higher"
-            " than without a limit, and they have no children",
+        ),
+        PaperComparison(
+            f"log_c N with c = {bound} and all {count:,} nodes", "", f"{math.log(count, bound):.2f}"
         ),
         PaperComparison(
             f"Least mean depth of any tree with {bound + 1} entries per node",
@@ -58,9 +64,18 @@ def page(results: StudyResults) -> StudyContent:
         compared(
             f"Greatest depth with c = {bound}, all subscribe", "only in the figure", last("most", bound)
         ),
-        compared(f"Most entries of a node with c = {bound}", f"about {bound}", last("entries_most", bound)),
+        compared(
+            f"Most entries of a node with c = {bound}",
+            paper_value("scribe-2001", "entries-bounded"),
+            last("entries_most", bound),
+        ),
     )
     return StudyContent((_figure_3(results, bound),), beside, ("A subscriber's depth is 0 at the root.",))
+
+
+def _paper(name: str, count: int) -> PaperValue | None:
+    """Return the draft's value if the study has as many nodes."""
+    return paper_value("scribe-2001", name) if count == DRAFT_NODES else None
 
 
 def _least(count: int, entries: int) -> float:

@@ -9,15 +9,12 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults, Values
+from analysis.pages.study.results import Measure, StudyContent, StudyResults, Values
+from analysis.systems.papers import PaperComparison, PaperValue, paper_number, paper_value
 
 CURVE_POINTS = 400
 PAPER_NODES = 100_000
-PAPER_RDP = ((1.0, 0.022), (1.65, 0.5), (2.25, 0.8), (4.0, 0.98))
-"""RDP, and the share of members with at most this value (IV.B)."""
-PAPER_LINKS = 1_035_295
-"""The description explains 20,000 of them between routers, and 200,000 to and from nodes (IV.D)."""
-LAN_TO = "each node's LAN link counts as two link directions"
+PAPER = "scribe-2002"
 
 
 def page(results: StudyResults) -> StudyContent:
@@ -40,7 +37,7 @@ def _many_groups(results: StudyResults) -> StudyContent:
         *_delay_numbers(results),
         *_node_numbers(results),
         *_link_numbers(results),
-        *_join_numbers(results, "2.4", "4,031", "1"),
+        *_join_numbers(results, "join-stress"),
         *_link_facts(results),
     )
     return StudyContent(charts, beside, _notes(results))
@@ -51,39 +48,40 @@ def _bounded(results: StudyResults) -> StudyContent:
     compared = results.compared
     beside = (
         compared(
-            "Most children table entries of a node", "64", results.statistic("nodes", "entries", np.max)
+            "Most children table entries of a node",
+            _paper("bounded-entries"),
+            results.statistic("nodes", "entries", np.max),
         ),
-        *_join_numbers(results, "2.7", "4,728", "2.7 / 2.4 = 1.13"),
-        compared(
-            "Probes per join",
-            "3",
-            lambda seed: probes(seed) / joins(seed),
-            "the paper's parent knows the delays to its children; here each is measured at its first use",
-        ),
+        *_join_numbers(results, "bounded-join-stress"),
+        compared("Probes per join", _paper("bounded-probes"), lambda seed: probes(seed) / joins(seed)),
     )
     charts = (_delays(results), *_nodes(results, "8", "11"), _links(results, "figure 10"))
     return StudyContent(charts, (*beside, *_delay_numbers(results)), _notes(results))
 
 
 def _small_groups(results: StudyResults) -> StudyContent:
-    entries, packets, ratio = (
-        ("8.5", "3.3", "2.1") if results.record.parameters["collapse"] else ("21.2", "6.1", "3.8")
-    )
+    kind = "collapse" if results.record.parameters["collapse"] else "scribe"
     ours, of_ip = results.single("scribe_packets"), results.single("ip_packets")
     compared = results.compared
     beside = (
         compared(
-            "Children table entries of a node, mean", entries, results.statistic("nodes", "entries", np.mean)
+            "Children table entries of a node, mean",
+            _paper("small-entries", kind),
+            results.statistic("nodes", "entries", np.mean),
         ),
         compared(
             "The same with unicasts from the root",
-            "6.6",
+            _paper("small-entries", "naive"),
             lambda seed: results.number(seed, "members") / _count(results),
         ),
-        compared("Packets over a link of the paper, mean", packets, _per_link(results, "scribe"), _FEWER),
-        compared("The same, IP multicast", "1.6", _per_link(results, "ip")),
-        compared("The same, unicasts", "2.9", _per_link(results, "naive")),
-        compared("Ratio of packets to those of IP multicast", ratio, lambda seed: ours(seed) / of_ip(seed)),
+        compared(_PER_LINK, _paper("small-stress", kind), _per_link(results, "scribe")),
+        compared(f"{_PER_LINK}, IP multicast", _paper("small-stress", "ip"), _per_link(results, "ip")),
+        compared(f"{_PER_LINK}, unicasts", _paper("small-stress", "naive"), _per_link(results, "naive")),
+        compared(
+            "Ratio of packets to those of IP multicast",
+            _paper("small-ratio", kind),
+            lambda seed: ours(seed) / of_ip(seed),
+        ),
         *_link_facts(results),
     )
     return StudyContent((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))
@@ -92,13 +90,21 @@ def _small_groups(results: StudyResults) -> StudyContent:
 # --- Numbers
 
 
+_PER_LINK = "Packets over a link of the paper, mean"
+_KINDS = (("scribe", "Scribe"), ("ip", "IP multicast"))
+
+
+def _paper(name: str, *keys: object) -> PaperValue | None:
+    return paper_value(PAPER, name, *keys)
+
+
 def _count(results: StudyResults) -> int:
     return int(results.record.parameters["nodes"])
 
 
 def _paper_links(results: StudyResults) -> int:
     """Return the paper's number of links: with fewer nodes there are fewer LAN links."""
-    return PAPER_LINKS - 2 * (PAPER_NODES - _count(results))
+    return int(paper_number(PAPER, "links")) - 2 * (PAPER_NODES - _count(results))
 
 
 def _per_link(results: StudyResults, kind: str) -> Measure:
@@ -128,96 +134,91 @@ def _delay_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
         return rdp(lambda each: 100 * (each < ratio).mean())
 
     compared, statistic = results.compared, results.statistic
-    network = "GT-ITM's graphs are not available: here each domain is a random graph"
-    tail = "a group of about eleven members with a near root: an extreme value of a long tail"
     return (
-        compared("RAD at half of the groups", "1.68", statistic("groups", "rad", np.median), network),
-        compared("RMD at half of the groups", "1.69", statistic("groups", "rmd", np.median)),
-        compared("Greatest RAD", "2", statistic("groups", "rad", np.max), tail),
-        compared("Greatest RMD", "4.26", statistic("groups", "rmd", np.max)),
-        compared("RDP of the largest group, mean", "1.81", rdp(np.mean), "depends on the place of its root"),
-        compared("RDP of the largest group, median", "1.65", rdp(np.median)),
-        compared("Members with RDP below 2.25", "> 80 %", below(2.25), unit=" %"),
-        compared("Members with RDP below 4", "> 98 %", below(4), unit=" %"),
-        compared("Members that Scribe reaches faster than IP", "2.2 %", below(1), digits=2, unit=" %"),
+        compared("RAD at half of the groups", _paper("rad", "half"), statistic("groups", "rad", np.median)),
+        compared("RMD at half of the groups", _paper("rmd", "half"), statistic("groups", "rmd", np.median)),
+        compared("Greatest RAD", _paper("rad", "most"), statistic("groups", "rad", np.max)),
+        compared("Greatest RMD", _paper("rmd", "most"), statistic("groups", "rmd", np.max)),
+        compared("RDP of the largest group, mean", _paper("rdp", "mean"), rdp(np.mean)),
+        compared("RDP of the largest group, median", _paper("rdp", "median"), rdp(np.median)),
+        compared("Members with RDP below 2.25", _paper("rdp-below", 2.25), below(2.25), unit=" %"),
+        compared("Members with RDP below 4", _paper("rdp-below", 4), below(4), unit=" %"),
+        compared(
+            "Members that Scribe reaches faster than IP",
+            _paper("rdp-below", 1),
+            below(1),
+            digits=2,
+            unit=" %",
+        ),
     )
 
 
 def _node_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
-    papers = (
-        ("tables", "Children tables of a node", "2.4", "2", "40"),
-        ("entries", "Entries of a node", "6.2", "3", "1,059"),
-    )
-    why = "an extreme value of a long tail: the number of routes of the largest groups that meet at one node"
     return tuple(
         results.compared(
-            f"{what}, {name}",
-            paper,
-            results.statistic("nodes", column, statistic),
-            why if name == "most" else "",
+            f"{what}, {name}", _paper(column, name), results.statistic("nodes", column, statistic)
         )
-        for column, what, mean, middle, most in papers
-        for name, paper, statistic in (
-            ("mean", mean, np.mean),
-            ("median", middle, np.median),
-            ("most", most, np.max),
-        )
+        for column, what in (("tables", "Children tables of a node"), ("entries", "Entries of a node"))
+        for name, statistic in (("mean", np.mean), ("median", np.median), ("most", np.max))
     )
 
 
 def _link_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     packets, of_ip = results.single("scribe_packets"), results.single("ip_packets")
     compared, statistic = results.compared, results.statistic
+    middle = f"{_PER_LINK[:-4]}median"
+    most = "Most packets over a link direction"
+    here = "Packets over a link direction here, median"
     return (
-        compared("Packets over all links, Scribe", "2,489,824", packets, digits=7),
-        compared("Packets over all links, IP multicast", "758,853", of_ip, digits=6),
-        compared("Their ratio", "3.28", lambda seed: packets(seed) / of_ip(seed)),
-        compared("Most packets over a link direction, Scribe", "4,031", statistic("links", "scribe", np.max)),
-        compared("The same, IP multicast", "950", statistic("links", "ip", np.max)),
-        compared("The same, unicasts from the root", "≥ 100,000", statistic("links", "naive", np.max)),
-        compared(
-            "Packets over a link of the paper, mean, Scribe", "2.4", _per_link(results, "scribe"), _FEWER
+        compared("Packets over all links, Scribe", _paper("packets", "scribe"), packets, digits=7),
+        compared("Packets over all links, IP multicast", _paper("packets", "ip"), of_ip, digits=6),
+        compared("Their ratio", _paper("packets", "ratio"), lambda seed: packets(seed) / of_ip(seed)),
+        *(
+            compared(f"{most}, {name}", _paper("stress-most", kind), statistic("links", kind, np.max))
+            for kind, name in (*_KINDS, ("naive", "unicasts from the root"))
         ),
-        compared("The same, IP multicast", "0.7", _per_link(results, "ip")),
-        compared("Packets over a link of the paper, median, Scribe", "0", _middle(results, "scribe"), _FEWER),
-        compared("The same, IP multicast", "0", _middle(results, "ip")),
-        compared(
-            "Packets over a link direction here, median, Scribe", "", statistic("links", "scribe", np.median)
+        *(
+            compared(f"{_PER_LINK}, {name}", _paper("stress", kind), _per_link(results, kind))
+            for kind, name in _KINDS
         ),
-        compared("The same, IP multicast", "", statistic("links", "ip", np.median)),
+        *(
+            compared(f"{middle}, {name}", _paper("stress-median", kind), _middle(results, kind))
+            for kind, name in _KINDS
+        ),
+        *(compared(f"{here}, {name}", None, statistic("links", kind, np.median)) for kind, name in _KINDS),
     )
 
 
-def _join_numbers(results: StudyResults, mean: str, most: str, ratio: str) -> tuple[PaperComparison, ...]:
+def _join_numbers(results: StudyResults, name: str) -> tuple[PaperComparison, ...]:
     """Return the link stress of joins, which equals that of multicasts without the remover (IV.D, IV.E)."""
     joins, multicasts = results.single("joins_packets"), results.single("scribe_packets")
     return (
         results.compared(
-            "Packets of joins over a link of the paper, mean", mean, _per_link(results, "joins")
+            "Packets of joins over a link of the paper, mean",
+            _paper(name, "mean"),
+            _per_link(results, "joins"),
         ),
         results.compared(
-            "Most packets of joins over a link direction", most, results.statistic("links", "joins", np.max)
+            "Most packets of joins over a link direction",
+            _paper(name, "most"),
+            results.statistic("links", "joins", np.max),
         ),
         results.compared(
             "Packets of joins relative to those of multicasts",
-            ratio,
+            _paper(name, "ratio"),
             lambda seed: joins(seed) / multicasts(seed),
         ),
     )
 
 
-_FEWER = (
-    "the paper has 1,035,295 links; its description explains 220,000. Means and medians are over its number"
-    " of links, the others unused"
-)
-
-
 def _link_facts(results: StudyResults) -> tuple[PaperComparison, ...]:
     compared, single = results.compared, results.single
     return (
-        compared("Link directions", "1,035,295", single("link_directions"), LAN_TO, digits=7),
-        compared("Routers", "5,050", single("routers"), digits=6),
-        compared("Delay of links between routers, mean, ms", "40.7", single("mean_link_delay_ms")),
+        compared("Link directions", _paper("links"), single("link_directions"), digits=7),
+        compared("Routers", _paper("routers"), single("routers"), digits=6),
+        compared(
+            "Delay of links between routers, mean, ms", _paper("link-delay"), single("mean_link_delay_ms")
+        ),
     )
 
 
@@ -273,7 +274,8 @@ def _delays(results: StudyResults) -> SweepChart:
             ),
             *(
                 _paper_points(f"{name}, paper", number, ((half, count / 2), (most, count)))
-                for number, (name, half, most) in enumerate((("RAD", 1.68, 2.0), ("RMD", 1.69, 4.26)))
+                for number, name in enumerate(("RAD", "RMD"))
+                for half, most in [[paper_number(PAPER, name.lower(), part) for part in ("half", "most")]]
             ),
         ),
         of="figure 7",
@@ -295,9 +297,16 @@ def _rdp(results: StudyResults) -> SweepChart:
         Axis("members with at most this value, cumulative"),
         (
             _curve("RDP", 0, ratios),
-            _paper_points("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
+            _paper_points("paper", 1, _rdp_points(len(ratios))),
         ),
     )
+
+
+def _rdp_points(members: int) -> list[tuple[float, float]]:
+    """Return the paper's values of RDP, each with the number of members at most at it."""
+    shares = [(at, paper_number(PAPER, "rdp-below", at)) for at in (1, 2.25, 4)]
+    shares.insert(1, (paper_number(PAPER, "rdp", "median"), 50.0))
+    return [(at, percent / 100 * members) for at, percent in shares]
 
 
 def _nodes(results: StudyResults, tables: str, entries: str) -> tuple[SweepChart, ...]:

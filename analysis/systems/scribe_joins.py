@@ -7,7 +7,8 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
+from analysis.pages.study.results import Measure, StudyContent, StudyResults
+from analysis.systems.papers import PaperComparison, PaperValue, paper_value
 from analysis.systems.scribe_depth import DIGIT_VALUES
 
 MADE = {"joins": "by joins", "at once": "constructed directly"}
@@ -18,7 +19,9 @@ def page(results: StudyResults) -> StudyContent:
     count = results.record.parameters["nodes"]
     hops = f"fewer than {math.ceil(math.log(count, DIGIT_VALUES))} on average"
 
-    def both(what: str, paper: str, measure: Callable[[str], Measure]) -> Iterator[PaperComparison]:
+    def both(
+        what: str, paper: PaperValue | str | None, measure: Callable[[str], Measure]
+    ) -> Iterator[PaperComparison]:
         return (results.compared(f"{what}, {name}", paper, measure(made)) for made, name in MADE.items())
 
     def mean(table: str, column: str) -> Callable[[str], Measure]:
@@ -32,9 +35,13 @@ def page(results: StudyResults) -> StudyContent:
 
     beside = (
         *both("Hops of a route", hops, mean("routes", "hops")),
-        *both("Distance of routes over the direct one", "1.59 to 2.2 times the direct one", distance),
+        *both("Distance of routes over the direct one", paper_value("scribe-2002", "distance"), distance),
         *both("Entries of a routing table", "", mean("tables", "entries")),
-        results.compared("Messages per join", "O(log N)", results.single("messages_a_join")),
+        results.compared(
+            "Messages per join",
+            paper_value("scribe-2002", "join-messages"),
+            results.single("messages_a_join"),
+        ),
         results.compared(
             "Leaf sets that differ from the neighbours on the ring", "0", results.single("wrong_leaf_sets")
         ),

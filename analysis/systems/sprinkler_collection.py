@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
-from analysis.pages.report.charts.sweep_charts import Comparison, SweepChart, sweep_series
+from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import large, number, percent
 from analysis.sweeps import SweepResults, SweepRunResult
+from analysis.systems.papers import PaperComparison, paper_value
 from analysis.timelines.log_records import log_records
 from experiments.declared import Trait
 from node.protocols.sprinkler.storage.key_popularity import invalidations_by_age
@@ -29,14 +30,14 @@ LAMBDAS = (10, 200)
 BINS_PER_DECADE = 8
 SAVED_FROM_DECADE = 5
 """Savings are reported at 10^5 events, 10^6 and so on, for which the checklist has computed values."""
-PAPER_SAVED = {"zeta": "roughly three-fourths", "zipf": "roughly 85 % at skew 1.1, more with a higher skew"}
+PAPER = "sprinkler-2013"
 
 
 def figure_9(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot invalidations by the keys' age, both logarithmic, for the skews of the sweep."""
     runs = [run for run in _once(sweep) if run.workload("keys")]
     lines: list[ChartSeries] = []
-    slopes: list[Comparison] = []
+    slopes: list[PaperComparison] = []
     for skew in sorted({float(run.workload("keys")["skew"]) for run in runs}):
         for per_insertion in LAMBDAS:
             random = Random(sweep.record.seed)  # noqa: S311  (not security-relevant)
@@ -45,7 +46,7 @@ def figure_9(sweep: SweepResults) -> tuple[SweepChart, ...]:
             name = f"skew {skew:g}, λ = {per_insertion}"
             lines.append(_line(name, len(lines), points))
             slopes.append(
-                Comparison(f"Slope, {name}", "a roughly Zipf-like decrease", f"{_slope(points):.2f}")
+                PaperComparison(f"Slope, {name}", paper_value(PAPER, "slope") or "", f"{_slope(points):.2f}")
             )
     return (
         SweepChart(
@@ -66,14 +67,15 @@ def figure_10(sweep: SweepResults) -> tuple[SweepChart, ...]:
     charts = []
     for part, kind in (("a", "zeta"), ("b", "zipf")):
         lines: list[ChartSeries] = []
-        comparisons: list[Comparison] = []
+        comparisons: list[PaperComparison] = []
         for run in _once(sweep):
             if (run.workload("keys") or {}).get("distribution") != kind:
                 continue
             points = _stored(run)
             if points:
                 lines.append(_line(_name(run), len(lines), points))
-                comparisons.append(Comparison(f"Saved, {_name(run)}", PAPER_SAVED[kind], _saved(points)))
+                paper = paper_value(PAPER, "saved", kind) or ""
+                comparisons.append(PaperComparison(f"Saved, {_name(run)}", paper, _saved(points)))
         charts.append(
             SweepChart(
                 f"figure-10{part}",

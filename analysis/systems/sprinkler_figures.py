@@ -7,14 +7,13 @@ only those in its text are available, not those in its graphics (Sprinkler 5.1, 
 from collections.abc import Mapping, Sequence
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
-from analysis.pages.report.charts.sweep_charts import ChartBuilder, Comparison, SweepChart, line_of, lines_of
+from analysis.pages.report.charts.sweep_charts import ChartBuilder, SweepChart, line_of, lines_of
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
+from analysis.systems.papers import PaperComparison, paper_number, paper_value
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 
-PAPER_PEAK = (2.6e6, 2.7e6)
-PAPER_LATENCY_MS = 300.0
-PAPER_FANOUT = 4
+PAPER = "sprinkler-2013"
 SATURATED = 0.97
 """A system that delivers less than this part of the offered load is saturated."""
 
@@ -49,9 +48,9 @@ def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
         for count in proxies
     }
     comparisons = tuple(
-        Comparison(
+        PaperComparison(
             f"Peak throughput, {named(count)}",
-            f"2.6{EN_DASH}2.7 million events/s" if count == 3 else "slightly more than with 3 proxies",
+            paper_value(PAPER, "peak" if count == 3 else "peak-fewer") or "",
             large(peak, "events/s"),
         )
         for count, peak in peaks.items()
@@ -63,7 +62,7 @@ def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
         Axis("events/s at the slowest client", "events/s"),
         lines_of(runs, per_proxy, lambda run: len(run.regions), lambda run: run.throughput_per_s, named),
         of="figure 4a",
-        references=(Reference(f"paper, 3 proxies: 2.6{EN_DASH}2.7 M", *PAPER_PEAK),),
+        references=(_peak(),),
         comparisons=comparisons,
     )
     each = SweepChart(
@@ -100,10 +99,14 @@ def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
             of="figure 5b",
             references=_offered(runs),
             comparisons=(
-                Comparison("Best fanout", str(PAPER_FANOUT), NOT_MEASURED if best is None else str(best)),
-                Comparison(
+                PaperComparison(
+                    "Best fanout",
+                    paper_value(PAPER, "best-fanout") or "",
+                    NOT_MEASURED if best is None else str(best),
+                ),
+                PaperComparison(
                     "Throughput with the best fanout",
-                    "slightly above the offered load of 2.592 million events/s",
+                    paper_value(PAPER, "best-throughput") or "",
                     NOT_MEASURED if best is None else large(means[best].high, "events/s"),
                 ),
             ),
@@ -124,7 +127,10 @@ def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
         if (run.settled_per_s or 0.0) >= SATURATED * (run.offered_per_s or 0.0)
     ]
     worst = with_unit(max(calm), "ms") if calm else NOT_MEASURED
-    comparison = Comparison("Mean latency before saturation, at most", "generally below 300 ms", worst)
+    paper_ms = paper_number(PAPER, "latency")
+    comparison = PaperComparison(
+        "Mean latency before saturation, at most", paper_value(PAPER, "latency") or "", worst
+    )
     return tuple(
         SweepChart(
             f"figure-6-{place}",
@@ -133,12 +139,20 @@ def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
             Axis("mean latency until every client has it, ms", "ms"),
             _by_load(runs, region),
             of="figure 6",
-            references=(Reference("paper: 300 ms", PAPER_LATENCY_MS, PAPER_LATENCY_MS),),
+            references=(Reference(f"paper: {paper_ms:g} ms", paper_ms, paper_ms),),
             comparisons=(comparison,) if place == 0 else (),
             note="The points of a line are loads, increasing from left to right.",
         )
         for place, region in enumerate(regions)
     )
+
+
+def _peak() -> Reference:
+    """Return the range of the paper's peak with three proxies."""
+    peak = paper_value(PAPER, "peak")
+    assert peak
+    low, high = peak.numbers
+    return Reference(f"paper, 3 proxies: {low:g}{EN_DASH}{high:g} M", low * 1e6, high * 1e6)
 
 
 def _by_load(runs: list[SweepRunResult], region: str) -> tuple[ChartSeries, ...]:

@@ -29,8 +29,8 @@ def _section(folder: Path, results: StudyResults) -> str:
     record, content = results.record, content_of(results)
     report = results.directory.report_html.relative_to(folder)
     given = ", ".join(f"{name} {value}" for name, value in record.parameters.items())
-    rows = [("", "here", "in the paper", "reason"), ("---",) * 4]
-    rows += [(each.what, each.ours, each.paper, each.why) for each in content.beside]
+    rows = [("", "here", "in the paper", "where", "reason"), ("---",) * 5]
+    rows += [(each.what, each.ours, each.said, each.where, each.why) for each in content.beside]
     lines = [
         f"## [{results.directory.path.name}]({report})",
         "",

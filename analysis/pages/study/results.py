@@ -12,22 +12,13 @@ import pyarrow.parquet as pq
 
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number
+from analysis.systems.papers import PaperComparison, PaperValue
 from experiments.campaigns.studydir import StudyDirectory, StudyRecord
 from experiments.records.json_files import read_json
 
 Values = npt.NDArray[Any]
 Measure = Callable[[int], float]
 """Returns a number of a seed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaperComparison:
-    """A number of the paper and ours. why: the reason for a difference, as far as known."""
-
-    what: str
-    paper: str
-    ours: str
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +70,20 @@ class StudyResults:
         return [float(measure(seed)) for seed in self.seeds]
 
     def compared(
-        self, what: str, paper: str, measure: Measure, why: str = "", *, digits: int = 3, unit: str = ""
+        self,
+        what: str,
+        paper: PaperValue | str | None,
+        measure: Measure,
+        why: str = "",
+        *,
+        digits: int = 3,
+        unit: str = "",
     ) -> PaperComparison:
-        """Return the comparison of the paper's number with a measure, as `shown` writes it."""
-        return PaperComparison(what, paper, self.shown(measure, digits) + unit, why)
+        """Return the comparison of the paper's number with a measure, as `shown` writes it.
+
+        paper: None if it gives none. why: the reason for a difference; default: that of papers.yaml.
+        """
+        return PaperComparison(what, paper or "", self.shown(measure, digits) + unit, why)
 
     def shown(self, measure: Measure, digits: int = 3) -> str:
         """Return a measure as text: its median over seeds, and the range if there are several."""

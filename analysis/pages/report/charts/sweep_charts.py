@@ -10,6 +10,7 @@ from typing import Any
 
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.sweeps import RepetitionSpread, SweepResults, SweepRunResult, grouped
+from analysis.systems.papers import PaperComparison
 from experiments.campaigns.sweep import value_text
 from topologies.palette import colour_of, dash_of
 
@@ -28,20 +29,11 @@ NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A number of the paper and ours."""
-
-    what: str
-    paper: str
-    ours: str
-
-
-@dataclass(frozen=True, slots=True)
 class SweepChart(Chart):
     """One plot. `of`: the figure of the paper that it corresponds to."""
 
     of: str = ""
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[PaperComparison, ...] = ()
 
 
 Value = Callable[[SweepRunResult], float | None]

@@ -56,7 +56,7 @@ def test_figure_5b_has_a_line_for_each_fanout_and_what_was_offered(made: Made) -
     assert [line.name for line in found.series] == ["F = 1", "F = 2", "F = 4", "F = 8", "F = 16"]
     assert found.series[0].x == (10, 30, 100, 300)
     assert found.references[0].low == 2.592e6
-    assert (found.comparisons[0].paper, found.comparisons[0].ours) == ("4", "4")
+    assert (found.comparisons[0].said, found.comparisons[0].ours) == ("4", "4")
 
 
 def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Made) -> None:
@@ -125,7 +125,7 @@ def test_the_page_is_self_contained_and_complete(made: Made, name: str) -> None:
     for chart in sweep_charts(read_sweep(directory)):
         assert chart.title in text
         assert all(directory.figure(chart.key, form).stat().st_size > 1000 for form in ("png", "svg"))
-        assert all(each.ours in text and each.paper in text for each in chart.comparisons)
+        assert all(each.ours in text and each.said in text for each in chart.comparisons)
     assert page.count("<tr>") > len(directory.read().runs)
 
 

@@ -1,0 +1,30 @@
+"""The papers' numbers: each is read from one file, says where it stands, and is shown with its unit."""
+
+import pytest
+
+from analysis.systems.papers import FILE, paper_number, paper_value, paper_values
+from topologies.document import read_document
+
+PAPERS = read_document(FILE).data
+
+
+def test_a_value_has_its_place_and_its_numbers():
+    zones = paper_value("meghdoot-2004", "zones", "stocks", 10_000)
+    assert (zones.text, zones.where, zones.numbers) == ("9,323", "table 1, 5.4", (9323.0,))
+    assert paper_value("sprinkler-2013", "peak").numbers == (2.6, 2.7)
+    assert paper_value("scribe-2002", "stress-most", "naive").text == "≥ 100,000"
+    assert paper_value("scribe-2002", "rdp-below", 2.25).text == "> 80 %"
+    assert paper_number("meghdoot-2004", "load", "stocks", 100) == 5
+
+
+def test_what_a_paper_does_not_say_has_no_value():
+    assert paper_value("meghdoot-2004", "zones", "uniform", 200) is None
+    with pytest.raises(AssertionError, match="has no zoness"):
+        paper_value("meghdoot-2004", "zoness", "uniform", 100)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_each_value_of_the_file_is_shown_under_its_own_name(paper):
+    values = paper_values(paper)
+    assert len({value.key for value in values}) == len(values) > 4
+    assert all(value.text and value.where and value.what for value in values)
