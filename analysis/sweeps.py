@@ -79,7 +79,7 @@ class SweepRunResult:
     @cached_property
     def settled_per_s(self) -> float | None:
         """Events a second at one client, mean over clients, after the start-up phase."""
-        rows = [row for row in self._rows("throughput") if row["scope"] == "region" and self._settled(row)]
+        rows = [row for row in self.rows("throughput") if row["scope"] == "region" and self._settled(row)]
         values = [row["events_per_s"] for row in rows if row["events_per_s"] is not None]
         return sum(values) / len(values) if values else self.figure("throughput", "events_per_s")
 
@@ -87,7 +87,7 @@ class SweepRunResult:
     def latency_ms(self) -> Mapping[str, float]:
         """Mean latency of the events of each region, after the start-up phase."""
         sums: dict[str, tuple[float, int]] = {}
-        for row in self._rows("latency"):
+        for row in self.rows("latency"):
             if self._settled(row):
                 total, count = sums.get(row["origin"], (0.0, 0))
                 sums[row["origin"]] = (total + row["mean_ms"] * row["count"], count + row["count"])
@@ -96,14 +96,15 @@ class SweepRunResult:
     @cached_property
     def open_connections(self) -> tuple[Json, ...]:
         """The TCP connections that were open when a link failed that came back (`schemas.TCP_OUTAGES`)."""
-        return tuple(row for row in self._rows("tcp_outages") if row["open"])
+        return tuple(row for row in self.rows("tcp_outages") if row["open"])
 
     def _settled(self, row: Json) -> bool:
         """Return whether a bin lies between the start-up phase and the end of the drivers."""
         end_s = 0.0 if self.plan is None else self.plan.duration_us / 1e6
         return bool(row["start_s"] >= SETTLED_FROM_S and row["start_s"] + row["bin_s"] <= end_s + 1e-9)
 
-    def _rows(self, table: str) -> list[dict[str, Any]]:
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of a table; none if it is missing."""
         return _table(self.directory.table(table))
 
 

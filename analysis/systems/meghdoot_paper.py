@@ -112,11 +112,13 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
             "Zone visits per second of a core, including all other work",
             NOT_STATED,
             visits_per("processor_s"),
+            is_of_machine=True,
         ),
         compared(
             "Zone visits per second of a core, without joins and subscriptions",
             NOT_STATED,
             visits_per("spreading_s"),
+            is_of_machine=True,
         ),
     )
 

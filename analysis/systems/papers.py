@@ -56,12 +56,16 @@ class PaperValue:
 
 @dataclass(frozen=True, slots=True)
 class PaperComparison:
-    """A number of a paper and ours. paper: the value, or words if the paper gives none."""
+    """A number of a paper and ours. paper: the value, or words if the paper gives none.
+
+    is_of_machine: whether ours depends on the machine, so that it differs between runs of the same seed.
+    """
 
     what: str
     paper: PaperValue | str
     ours: str
     reason: str = ""
+    is_of_machine: bool = False
 
     @property
     def said(self) -> str:
@@ -70,7 +74,7 @@ class PaperComparison:
 
     @property
     def where(self) -> str:
-        """Where the paper has it; empty if the paper gives no number."""
+        """The place in the paper; empty if the paper gives no number."""
         return "" if isinstance(self.paper, str) else self.paper.where
 
     @property
@@ -95,7 +99,12 @@ def paper_number(paper: str, name: str, *keys: object) -> float:
     return found.numbers[0]
 
 
-def paper_values(paper: str) -> tuple[PaperValue, ...]:
+def value_of_key(key: str) -> PaperValue | None:
+    """Return the value with this key; None for other texts."""
+    return _values(paper).get(key) if (paper := key.partition(" ")[0]) in _entries() else None
+
+
+def values_of(paper: str) -> tuple[PaperValue, ...]:
     """Return all values of a paper, in the order of the file."""
     return tuple(_values(paper).values())
 

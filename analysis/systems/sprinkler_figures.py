@@ -4,16 +4,18 @@ A figure is left out if the sweep lacks its points. The paper's numbers are show
 only those in its text are available, not those in its graphics (Sprinkler 5.1, 5.2, 5.4).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import ChartBuilder, SweepChart, line_of, lines_of
-from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
+from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, number, percent, with_unit
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.papers import PaperComparison, paper_number, paper_value
 from analysis.systems.sprinkler_collection import figure_9, figure_10
+from analysis.systems.sprinkler_outage import figure_7
 
 PAPER = "sprinkler-2013"
+UNSAID = "only in the figure"
 SATURATED = 0.97
 """A system that delivers less than this part of the offered load is saturated."""
 
@@ -99,6 +101,7 @@ def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
             of="figure 5b",
             references=_offered(runs),
             comparisons=(
+                *_points(sweep, _rates),
                 PaperComparison(
                     "Best fanout",
                     paper_value(PAPER, "best-fanout") or "",
@@ -140,7 +143,7 @@ def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
             _by_load(runs, region),
             of="figure 6",
             references=(Reference(f"paper: {paper_ms:g} ms", paper_ms, paper_ms),),
-            comparisons=(comparison,) if place == 0 else (),
+            comparisons=(comparison, *_points(sweep, _rates)) if place == 0 else (),
             note="The points of a line are loads, increasing from left to right.",
         )
         for place, region in enumerate(regions)
@@ -153,6 +156,29 @@ def _peak() -> Reference:
     assert peak
     low, high = peak.numbers
     return Reference(f"paper, 3 proxies: {low:g}{EN_DASH}{high:g} M", low * 1e6, high * 1e6)
+
+
+def _points(sweep: SweepResults, text: Callable[[SweepRunResult], str]) -> tuple[PaperComparison, ...]:
+    """Return a line for each run of the sweep; the paper's text gives no number for single points."""
+    return tuple(
+        PaperComparison(run.point.label, UNSAID, text(run) if run in sweep.measured else NOT_MEASURED)
+        for run in sweep.runs
+    )
+
+
+def _rates(run: SweepRunResult) -> str:
+    """Return throughput and latency of one point, both as the paper measures them."""
+    latency = ", ".join(f"{region} {number(mean)}" for region, mean in run.latency_ms.items())
+    lost, delivered = (run.figure("events", name) or 0.0 for name in ("lost", "delivered"))
+    return "; ".join(
+        (
+            large(run.settled_per_s, "events/s"),
+            f"slowest client {large(run.throughput_per_s, 'events/s')}",
+            f"mean latency from {latency} ms",
+            f"p99 {with_unit(run.figure('latency', 'p99_ms'), 'ms')}",
+            f"{percent(lost / (lost + delivered))} missing" if lost else "0 missing",
+        )
+    )
 
 
 def _by_load(runs: list[SweepRunResult], region: str) -> tuple[ChartSeries, ...]:
@@ -184,6 +210,7 @@ FIGURES: Mapping[str, ChartBuilder] = {
     **dict.fromkeys(("4", "4a", "4b"), figure_4),
     **dict.fromkeys(("5", "5b"), figure_5),
     "6": figure_6,
+    **dict.fromkeys(("7", "8"), figure_7),
     "9": figure_9,
     **dict.fromkeys(("10", "10a", "10b"), figure_10),
 }

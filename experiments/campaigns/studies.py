@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from experiments.backend_names import SIMULATOR
 from node.systems import studies_of, systems
 from topologies.errors import InputError
 from topologies.quantities import yaml_name
+
+if TYPE_CHECKING:
+    from experiments.loader import ExperimentFile
 
 StudyPlan = tuple[str, str, dict[str, Any]]
 """System, study and all of its parameters."""
@@ -44,10 +48,6 @@ def planned_studies(document: str | None, overrides: Sequence[str]) -> list[Stud
         for name, study in studies_of(owner).items()
         if name in names
     ]
-    if not chosen:
-        raise InputError(
-            "--paper", None, "", f"no study is after a paper {document!r:.40}; `cutset study` lists all"
-        )
     known = {yaml_name(field.name) for _, _, study in chosen for field in fields(study.parameters)}
     if unknown := sorted(set(given) - known):
         raise InputError("--set", None, unknown[0], "none of the studies has such a parameter")
@@ -60,6 +60,23 @@ def planned_studies(document: str | None, overrides: Sequence[str]) -> list[Stud
             if plan not in plans:
                 plans.append(plan)
     return plans
+
+
+def planned_sweeps(document: str | None, overrides: Sequence[str]) -> "list[ExperimentFile]":
+    """Return the experiments that reproduce figures of papers, those in virtual time first.
+
+    document: how a paper's name begins; None for all. overrides: as for `--set` of a run, for each. Raises
+    InputError.
+    """
+    from experiments.loader import experiment_names, read_experiment  # noqa: PLC0415 - keeps listing quick
+
+    files = (read_experiment(name) for name in experiment_names())
+    chosen = [
+        read_experiment(file.experiment.name, overrides)
+        for file in files
+        if (paper := file.experiment.paper) and paper.figures and paper.document.startswith(document or "")
+    ]
+    return sorted(chosen, key=lambda file: file.experiment.on != SIMULATOR)
 
 
 def _values(overrides: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Execution of a study: its seeds one after another, or several at once, and its page."""
+"""Execution of studies and sweeps as one list of jobs, and their pages."""
 
 import secrets
 import sys
@@ -15,34 +15,53 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from analysis.errors import AnalysisError
 from analysis.pages.study.paper_page import write_paper_pages
 from analysis.pages.study.results import StudyResults
+from analysis.pages.study.results_pages import MeasuredPoint, measured_study, measured_sweep, publish
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
 from experiments.campaigns.studies import StudyPlan
 from experiments.campaigns.studydir import RECORD, StudyDirectory, StudyRecord
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.loader import ExperimentFile
+from experiments.records.run_record import Outcome
 from testbed.backends.studies import execute, side_by_side
 from testbed.campaign import exit_codes
 from testbed.campaign.jobs.pool import Job, LocalPool
 from testbed.campaign.jobs.serving import serve
 from testbed.campaign.printable_streams import unfiltered
+from testbed.campaign.sweeps.sweep_outcome import verdict_of
+from testbed.campaign.sweeps.sweep_run import continue_sweep, new_sweep
+from testbed.errors import MachineError
+from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
 
+SWEEP = SweepDirectory.RECORD
 
-def run_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> int:
-    """Create a study below `out` and run it; return the exit code."""
+
+def new_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> Path:
+    """Create a study below `out` that `go_on` runs."""
     directory = StudyDirectory.create(out, plan[1], datetime.now(UTC), secrets.token_hex(3))
     directory.write(_record(plan, seeds))
-    return go_on(directory.path)
+    return directory.path
 
 
-def run_studies(plans: Sequence[StudyPlan], seeds: Sequence[int], out: Path) -> int:
-    """Create a folder of studies below `out` and run them as one list of jobs; return the exit code."""
+def run_studies(
+    plans: Sequence[StudyPlan], files: Sequence[ExperimentFile], seeds: Sequence[int], out: Path
+) -> Path:
+    """Create a folder of studies and sweeps below `out` that `go_on` runs as one list of jobs.
+
+    files: the experiments of the sweeps. Raises InputError if one of them has an invalid combination.
+    """
     folder = out / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-studies-{secrets.token_hex(3)}"
     unfinished = folder.with_suffix(".new")  # so that the folder has all studies, or does not exist
     for number, plan in enumerate(plans, 1):
         directory = StudyDirectory(unfinished / f"{number:02}-{plan[1]}")
         directory.path.mkdir(parents=True)
         directory.write(_record(plan, seeds))
+    for number, file in enumerate(files, len(plans) + 1):
+        sweep = SweepDirectory(unfinished / f"{number:02}-{file.experiment.name}")
+        sweep.make()
+        new_sweep(sweep, RunSelection(file, file.experiment.on, "auto", seeds[0], file.experiment.repeat))
     unfinished.rename(folder)
-    return go_on(folder)
+    return folder
 
 
 def _record(plan: StudyPlan, seeds: Sequence[int]) -> StudyRecord:
@@ -50,14 +69,16 @@ def _record(plan: StudyPlan, seeds: Sequence[int]) -> StudyRecord:
     return StudyRecord(system, study, parameters, tuple(seeds), commit() or "")
 
 
-def go_on(path: Path) -> int:
-    """Run the seeds that are not done of a study, or of all studies in a folder, and write the pages.
+def go_on(path: Path, *, is_published: bool = False) -> int:
+    """Run what is not done of a study or sweep, or of all in a folder, and write the pages.
 
-    Return the exit code. Raises InputError if there is no study.
+    is_published: also put the numbers into docs/results/. Return the exit code. Raises InputError if there is
+    no study.
     """
-    directories = [StudyDirectory(each.parent) for each in sorted(path.glob(f"*/{RECORD}"))]
-    is_list = bool(directories)
-    directories = directories or [StudyDirectory(path)]
+    listed = [each.parent for each in sorted(path.glob("*/*.json")) if each.name in {RECORD, SWEEP}]
+    is_list = bool(listed)
+    sweeps = [SweepDirectory(each) for each in listed or [path] if (each / SWEEP).exists()]
+    directories = [StudyDirectory(each) for each in listed or [path] if not (each / SWEEP).exists()]
     records = [directory.read() for directory in directories]
     jobs = [
         _job(directory, record, seed)
@@ -65,7 +86,7 @@ def go_on(path: Path) -> int:
         for seed in record.seeds
         if seed not in directory.done(record.seeds)
     ]
-    at_once = side_by_side(max(_nodes(record) for record in records))
+    at_once = side_by_side(max(map(_nodes, records), default=0))
     problems: list[str] = []
     try:
         if len(jobs) > 1 and (at_once > 1 or is_list):
@@ -74,8 +95,9 @@ def go_on(path: Path) -> int:
             with _progress() as report:
                 for job in jobs:
                     execute(StudyDirectory(Path(job.request["study"])), job.request["seed"], report)
+        problems += filter(None, map(_sweep, sweeps))
     finally:  # after Ctrl-C, too, for the seeds that are done
-        _write_pages(path, directories, is_list=is_list)
+        _write_pages(path, directories, sweeps, is_list=is_list, is_published=is_published)
     if problems and not is_list:
         raise AnalysisError(problems[0])
     for problem in problems:
@@ -93,15 +115,44 @@ def _job(directory: StudyDirectory, record: StudyRecord, seed: int) -> Job:
     return Job(name, {"study": str(directory.path.absolute()), "seed": seed})
 
 
-def _write_pages(path: Path, directories: Sequence[StudyDirectory], *, is_list: bool) -> None:
+def _sweep(directory: SweepDirectory) -> str | None:
+    """Make the runs of a sweep that are not done; return its problem. Raises KeyboardInterrupt."""
+    if directory.read().complete:
+        return None
+    try:
+        record, outcome = continue_sweep(directory)
+    except (MachineError, AnalysisError) as error:
+        return f"{directory.name}: {error}"
+    if outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    verdict = verdict_of(record)
+    return None if verdict == "passed" else f"{directory.name} {verdict}: see {directory.report_html}"
+
+
+def _write_pages(
+    path: Path,
+    directories: Sequence[StudyDirectory],
+    sweeps: Sequence[SweepDirectory],
+    *,
+    is_list: bool,
+    is_published: bool,
+) -> None:
     done = [directory for directory in directories if directory.done(directory.read().seeds)]
+    swept = [sweep for sweep in sweeps if any(run.verdict for run in sweep.read().runs)]
     pages = [write_study_report(directory) for directory in done]
-    if not done:
+    points: dict[str, list[MeasuredPoint]] = {}
+    for directory in done:
+        points.setdefault(directory.read().system, []).append(measured_study(directory))
+    for sweep in swept:
+        points.setdefault(str(sweep.read().experiment["system"]), []).append(measured_sweep(sweep))
+    if not points:
         click.echo(f"No seed is done yet; continue with: cutset study --resume {path}", err=True)
     elif is_list:
-        pages = write_paper_pages(path, done)
-    else:
+        pages = write_paper_pages(path, points)
+    elif done:
         click.echo(as_text(content_of(StudyResults.from_directory(done[0]))))
+    if is_published:
+        pages += publish(points)
     for page in pages:
         click.echo(f"\n{page}")
 

@@ -16,7 +16,8 @@ import click
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.campaigns.sweep import VARIANT
-from experiments.campaigns.sweepdir import SweepDirectory, SweepRun
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
+from experiments.loader import FOLDER, ExperimentFile, experiment_from
 from experiments.records.run_record import Outcome
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
@@ -32,6 +33,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
 from testbed.sweeps import Points, new_record, record_to_resume
+from topologies.document import Document
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -91,6 +93,18 @@ def write_sweep_page(directory: SweepDirectory) -> None:
     write_sweep_report(directory)
     if any(VARIANT in run.values and run.verdict not in {None, "crashed"} for run in record.runs):
         write_systems([directory], directory.systems_html)
+
+
+def continue_sweep(directory: SweepDirectory) -> tuple[SweepRecord, Outcome]:
+    """Make the runs of a sweep that are not done, from its record alone. Raises as `execute` does."""
+    record = directory.read()
+    document = Document(str(directory.sweep_json), record.experiment, {})
+    file = ExperimentFile(document, FOLDER, experiment_from(document))
+    chosen = RunSelection(file, record.backend, record.links, record.seed, record.repeat)
+    with sole_writer(directory.path):
+        sweep = _resumed(directory, chosen)
+        outcome = execute(sweep, analyze=True)
+    return sweep.record, outcome
 
 
 def new_directory(out: Path, name: str) -> SweepDirectory:

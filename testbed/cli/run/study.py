@@ -25,12 +25,15 @@ from topologies.errors import InputError
 )
 @click.option("--all", "is_all", is_flag=True, help="Run every point of every study, as one list of jobs.")
 @click.option("--paper", metavar="NAME", help="The same for the studies after one paper, as meghdoot.")
+@click.option(
+    "--publish", is_flag=True, help="Also put the numbers into the tables of docs/results/ of this checkout."
+)
 @out_option
 @click.option(
     "--resume",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Resume an interrupted study or list of studies, and write the pages again.",
+    help="Resume an interrupted study, sweep, or list of them, and write the pages again.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)
     study: str | None,
@@ -39,6 +42,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     repeat: int,
     is_all: bool,
     paper: str | None,
+    publish: bool,
     out: Path,
     resume: Path | None,
 ) -> int | None:
@@ -46,9 +50,15 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     Without STUDY, list the studies. With --repeat, seeds run in parallel, as many as fit into
     memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
-    --all and --paper take no STUDY; they also write a page for each paper, in Markdown.
+    --all and --paper take no STUDY. They also run the experiments with figures of the papers (for
+    these, --set takes dotted paths), and write a page for each paper, in Markdown.
     """
-    from experiments.campaigns.studies import chosen_study, listed_studies, planned_studies
+    from experiments.campaigns.studies import (
+        chosen_study,
+        listed_studies,
+        planned_studies,
+        planned_sweeps,
+    )
 
     is_list = is_all or paper is not None
     if study is not None and is_list:
@@ -57,12 +67,22 @@ def command(  # noqa: PLR0917 (click passes them by name)
         for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
         return None
-    from testbed.campaign.sweeps.study import go_on, run_studies, run_study
+    from testbed.campaign.sweeps.study import go_on, new_study, run_studies
 
     with handling({signal.SIGTERM: interrupt}):
-        if resume is not None:
-            return go_on(resume)
         seeds = range(seed, seed + repeat)
-        if is_list:
-            return run_studies(planned_studies(paper, overrides), seeds, out)
-        return run_study(chosen_study(str(study), overrides), seeds, out)
+        if resume is None and is_list:
+            plans = planned_studies(paper, [each for each in overrides if not _is_dotted(each)])
+            sweeps = planned_sweeps(paper, [each for each in overrides if _is_dotted(each)])
+            if not plans and not sweeps:
+                problem = f"no study is after a paper {paper!r:.40}; `cutset study` lists all"
+                raise InputError("--paper", None, "", problem)
+            resume = run_studies(plans, sweeps, seeds, out)
+        return go_on(
+            resume or new_study(chosen_study(str(study), overrides), seeds, out), is_published=publish
+        )
+
+
+def _is_dotted(override: str) -> bool:
+    """Return whether an override is of an experiment's field, by dotted path."""
+    return "." in override.partition("=")[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.systems.papers import FILE, paper_number, paper_value, paper_values
+from analysis.systems.papers import FILE, paper_number, paper_value, values_of
 from topologies.document import read_document
 
 PAPERS = read_document(FILE).data
@@ -25,6 +25,6 @@ def test_what_a_paper_does_not_say_has_no_value():
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_each_value_of_the_file_is_shown_under_its_own_name(paper):
-    values = paper_values(paper)
+    values = values_of(paper)
     assert len({value.key for value in values}) == len(values) > 4
     assert all(value.text and value.where and value.what for value in values)

@@ -144,7 +144,7 @@ def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
         (["scribe-groups", "--set", "nodes=many"], "nodes: "),
         (["scribe-groups", "--set", "nodes"], "should be NAME=VALUE"),
         (["--resume", "."], "study.json"),
-        (["--paper", "sprinkler"], "no study is after a paper 'sprinkler'"),
+        (["--paper", "kafka"], "no study is after a paper 'kafka'"),
         (["--all", "--set", "pears=3"], "pears: none of the studies has such a parameter"),
         (["--all", "scribe-groups"], "give a study, or --all, or --paper NAME"),
     ],

@@ -1,0 +1,154 @@
+"""Figure 7 of the paper (5.3): throughput and latency while the link between two regions is out.
+
+The measures are those of the paper's text; its curves are not available. Throughput is the mean over the
+regions of what a client receives, in the bins of the analysis.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.pages.charting.chart_model import Axis
+from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
+from analysis.pages.report.formatting import NOT_MEASURED, percent, with_unit
+from analysis.sweeps import SweepResults, SweepRunResult
+from analysis.systems.papers import PaperComparison, paper_value
+
+SETTLED_S = 5.0
+"""The normal level is that from this time on until the cut."""
+NEAR = 0.03
+"""Throughput that differs from the normal level by less is normal."""
+GLITCH_S = 5.0
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """Times of the bins and throughput in them; latency by source region; the cut's times and its ends."""
+
+    at_s: Values
+    per_s: Values
+    latency: dict[str, tuple[Values, Values]]
+    cut_s: float
+    healed_s: float
+    near: str
+    far: str
+
+    @property
+    def normal(self) -> float:
+        """The throughput before the cut."""
+        return float(self.per_s[(self.at_s >= SETTLED_S) & (self.at_s < self.cut_s)].mean())
+
+    def latency_ms(self, region: str, begin_s: float, end_s: float) -> Values:
+        """Return the mean latencies of the bins from `begin_s` until `end_s`."""
+        at_s, mean_ms = self.latency[region]
+        return mean_ms[(at_s >= begin_s) & (at_s < end_s)]
+
+
+def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
+    """Plot throughput and latency over time, with the paper's words beside the numbers."""
+    found = [(run, outage) for run in sweep.measured if (outage := _outage(run)) is not None]
+    if not found:
+        return ()
+    several = len(sweep.runs) > 1
+    comparisons = [
+        each
+        for run, outage in found
+        for each in _comparisons(outage, f", {run.point.label}" if several else "")
+    ]
+    outage = found[0][1]
+    throughput = SweepChart(
+        "figure-7a",
+        "Throughput over time",
+        Axis("time, s"),
+        Axis("events/s at one client", "events/s"),
+        tuple(
+            sweep_series(run.point.label or "throughput", place, x=each.at_s, y=each.per_s)
+            for place, (run, each) in enumerate(found)
+        ),
+        of="figure 7a",
+        comparisons=tuple(comparisons),
+    )
+    latency = SweepChart(
+        "figure-7b",
+        "Latency over time",
+        Axis("time, s"),
+        Axis("mean latency until every client has it, ms", "ms"),
+        tuple(
+            sweep_series(f"from {region}", place, x=at_s, y=mean_ms)
+            for place, (region, (at_s, mean_ms)) in enumerate(outage.latency.items())
+            if region in {outage.near, outage.far}
+        ),
+        of="figure 7b",
+    )
+    return throughput, latency
+
+
+def _outage(run: SweepRunResult) -> _Outage | None:
+    """Return the outage of a run with a cut link that is restored; None without one."""
+    faults = {fault["kind"]: fault for fault in run.summary.get("faults") or ()}
+    cut, healed = faults.get("cut"), faults.get("restore")
+    rates: dict[float, list[float]] = {}
+    for row in run.rows("throughput"):
+        if row["scope"] == "region" and row["events_per_s"] is not None:
+            rates.setdefault(row["start_s"], []).append(row["events_per_s"])
+    if not (cut and healed and rates):
+        return None
+    by_region: dict[str, list[tuple[float, float]]] = {}
+    for row in run.rows("latency"):
+        by_region.setdefault(row["origin"], []).append((row["start_s"], row["mean_ms"]))
+    latency = {name: _columns(sorted(points)) for name, points in sorted(by_region.items())}
+    at_s, per_s = _columns([(start, sum(each) / len(each)) for start, each in sorted(rates.items())])
+    ends = str(cut["target"]).split("-")
+    others = [region for region in latency if region not in ends]
+    if not others or ends[0] not in latency:
+        return None
+    times = [float(fault["requested_s"]) for fault in (cut, healed)]
+    cut_s, healed_s = times
+    return _Outage(at_s, per_s, latency, cut_s, healed_s, near=ends[0], far=others[0])
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[Values, Values]:
+    table = np.array(points, dtype=np.float64)
+    return table[:, 0], table[:, 1]
+
+
+def _comparisons(outage: _Outage, which: str) -> list[PaperComparison]:
+    cut_s, healed_s, normal = outage.cut_s, outage.healed_s, outage.normal
+    at_s, level = outage.at_s, outage.per_s / normal
+    during = (at_s >= cut_s) & (at_s < healed_s)
+    low = at_s[during & (level < 1 - NEAR)]
+    high = at_s[during & (level > 1 + NEAR)]
+    width_s = float(np.diff(at_s).min())
+    after = level[(at_s >= healed_s) & (at_s < healed_s + GLITCH_S)]
+    near_ms, far_ms = (
+        outage.latency_ms(region, SETTLED_S, cut_s).mean() for region in (outage.near, outage.far)
+    )
+
+    def line(name: str, ours: str) -> PaperComparison:
+        value = paper_value("sprinkler-2013", name)
+        assert value
+        return PaperComparison(value.what + which, value, ours)
+
+    def during_ms(region: str) -> str:
+        peak = outage.latency_ms(region, cut_s, cut_s + GLITCH_S).max()
+        later = outage.latency_ms(region, healed_s - GLITCH_S, healed_s).mean()
+        return f"at most {with_unit(peak, 'ms')}, then {with_unit(later, 'ms')}"
+
+    return [
+        line("cut-baseline", f"{with_unit(far_ms, 'ms')} and {with_unit(near_ms, 'ms')}"),
+        line(
+            "cut-drop",
+            f"at t = {low[0]:g} s, to {percent(level[during].min())} of normal" if len(low) else "none",
+        ),
+        line("cut-recovered", f"by t = {low[-1] + width_s:g} s" if len(low) else NOT_MEASURED),
+        line("cut-overshoot", f"{len(high) * width_s:.3g} s, at most {percent(level[during].max())}"),
+        line(
+            "cut-glitch",
+            f"{percent(after.min())} to {percent(after.max())} of normal within {GLITCH_S:g} s",
+        ),
+        line("cut-latency", during_ms(outage.near)),
+        line("cut-latency-other", during_ms(outage.far)),
+    ]

@@ -1,0 +1,46 @@
+"""docs/results/: its tables have the measured numbers and the papers' values, and miss no point."""
+
+from analysis.pages.study.results_pages import MeasuredPoint, MeasuredRow, numbers_of, publish, written_pages
+
+ZONES = "meghdoot-2004 zones.uniform"
+
+
+def test_the_tables_in_the_repository_are_as_generated():
+    pages = dict(written_pages())
+    assert {path.stem for path in pages} == {"meghdoot", "scribe", "sprinkler"}
+    for path, text in pages.items():
+        assert path.read_text() == text, "write them: python -m analysis.pages.study.results_pages"
+
+
+def test_each_planned_point_has_a_column_even_if_it_was_not_measured():
+    zones = MeasuredRow("zones", "25", f"{ZONES}.100")
+    measured = MeasuredPoint("s", {"peers": 100}, (1, 2), "0123456789", (zones,))
+    plans = [("x", "s", {"peers": peers, "order": "mixed"}) for peers in (100, 10_000)]
+    head, _, line, _, origin = numbers_of("s", [measured], plans)
+    assert head == "|  | 100 peers | 10,000 peers | paper | where | reason |"
+    assert line.startswith("| zones | 25 | not measured | 76 | table 1, 5.4 | missed under every reading")
+    assert origin == "`s`, seeds 1 to 2 at 01234567."
+    other = MeasuredPoint(
+        "s", {"peers": 10_000}, (1,), "f" * 10, (MeasuredRow("zones", "9", f"{ZONES}.10000"),)
+    )
+    head, _, line, *_ = numbers_of("s", [measured, other], plans)
+    assert "100 peers (seeds 1 to 2 at 01234567) | 10,000 peers (seed 1 at ffffffff)" in head
+    assert "| zones | 25 (paper: 76) | 9 (paper: 9,622) | beside ours | table 1, 5.4 |" in line
+    assert numbers_of("s", [], plans) == ["Not measured: `s` with 100 peers; 10,000 peers."]
+
+
+def test_published_numbers_replace_those_of_the_same_point_and_what_is_unmeasured_stays(tmp_path):
+    page = tmp_path / "x.md"
+    blocks = (f"<!-- numbers {name} -->\nold\n<!-- end -->\n" for name in ("s", "others of meghdoot-2004"))
+    page.write_text("Words.\n" + "".join(blocks))
+    row = MeasuredRow("zones", "25", f"{ZONES}.100")
+    publish({"x": [MeasuredPoint("s", {}, (1,), "a", (row,))]}, tmp_path)
+    assert "| zones | 25 | 76 |" in page.read_text()
+    publish({"x": [MeasuredPoint("s", {}, (1,), "b", (MeasuredRow("zones", "75", row.paper),))]}, tmp_path)
+    text = page.read_text()
+    assert text.startswith("Words.\n")
+    assert "| zones | 75 | 76 |" in text
+    assert "seed 1 at b." in text
+    assert "25 |" not in text
+    assert "| Unique zones, uniform, 1000 | not measured | 652 | table 1, 5.4 |" in text
+    assert "Unique zones, uniform, 100 |" not in text
