@@ -29,6 +29,8 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 NO_OVERLAY = frozenset({errno.EINVAL, errno.ENODEV, errno.EPERM, errno.EOPNOTSUPP})
 """Errors of overlayfs if the kernel has none for this user, or none over this file system."""
+COPY = "image-copy"
+"""Folder of a program's storage with a copy of the image's files, where there is no overlay; not shipped."""
 FIELDS_OF_PASSWD = 7
 
 
@@ -110,11 +112,10 @@ class ImageView:
 
     def _copy(self) -> None:
         """Use a copy of the image's files, where the kernel cannot put others over them."""
-        copy = Path("copy")
-        if not copy.is_dir():
-            subprocess.run(["cp", "-a", "--reflink=auto", self.root, "partial"], check=True)
-            Path("partial").rename(copy)
-        mount("copy", Path("root"), None, MS_BIND)
+        if not Path(COPY).is_dir():
+            subprocess.run(["cp", "-a", "--reflink=auto", self.root, f"{COPY}.partial"], check=True)
+            Path(f"{COPY}.partial").rename(COPY)
+        mount(COPY, Path("root"), None, MS_BIND)
 
     def start(
         self, run: Sequence[str], env: Mapping[str, str], user: str, drop: Callable[[], None]

@@ -101,11 +101,13 @@ class _Configuration(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ImageDescription:
-    """An image's content. digest: of its configuration. layers: name in the archive, and digest of the
-    uncompressed content, from the lowest. run: entrypoint and command. The rest are "" if not given.
+    """An image's content. digest: of its configuration, which is as it was read. layers: name in the archive,
+    and digest of the uncompressed content, from the lowest. run: entrypoint and command.
+    The rest are "" if not given.
     """
 
     digest: str
+    configuration: bytes
     layers: tuple[tuple[str, str], ...]
     run: tuple[str, ...]
     env: Mapping[str, str]
@@ -225,6 +227,7 @@ def _description(content: bytes, layers: list[str] | tuple[str, ...]) -> ImageDe
     run = configuration.config
     return ImageDescription(
         f"sha256:{hashlib.sha256(content).hexdigest()}",
+        content,
         tuple(zip(layers, diff_ids, strict=True)),
         (*run.entrypoint, *run.command),
         dict(each.split("=", 1) for each in run.env if "=" in each),

@@ -17,6 +17,8 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
+import zstandard
+
 from systems.images.archives import Files, ImageDescription, ImageError
 
 BYTES_MAX = 64 << 30
@@ -92,7 +94,7 @@ def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str) 
                     raise ImageError(f"layer {name} is larger than {BYTES_MAX >> 30} GiB")
                 found.update(chunk)
                 layer.write(chunk)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise ImageError(f"layer {name} cannot be read: {error}") from None
     if f"sha256:{found.hexdigest()}" != digest:
         raise ImageError(f"is damaged: layer {name} has another digest")
@@ -105,9 +107,7 @@ def _uncompressed(packed: IO[bytes]) -> Any:
     if head.startswith(GZIP):
         return gzip.GzipFile(fileobj=packed)
     if head == ZSTD:
-        import pyarrow  # noqa: PLC0415 - takes long, and few images need it
-
-        return pyarrow.CompressedInputStream(packed, "zstd")
+        return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
     return contextlib.nullcontext(packed)
 
 

@@ -11,24 +11,31 @@ A folder appears there whole or not at all. Images may be removed at any time be
 import contextlib
 import fcntl
 import hashlib
+import io
+import json
 import os
 import re
 import shutil
 import stat
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from node.core.program import Image
-from systems.images.archives import ImageDescription, ImageError, described, opened
+from systems.images.archives import Files, ImageDescription, ImageError, described, opened
 from systems.images.layers import unpack
 
+STORE_VARIABLE = "CUTSET_IMAGES"
+"""Variable with the store's path on the machines of an inventory."""
 MADE = "cutset:"
 REFERENCE = re.compile(rf"{MADE}[\w.-]+|(docker://|docker-daemon:|containers-storage:)[\w.:/@+-]+")
 FETCH_TIMEOUT_S = 1800.0
 PARTIAL = ".partial-"
+PIECE_BYTES = 1 << 20
 ERROR_CHARACTERS_MAX = 300
 _TIME = re.compile(r'^time="[^"]*" level=\w+ msg=')
 
@@ -72,11 +79,38 @@ def ensure_unpacked(image: Image, *, keeps_owners: bool) -> None:
     with _making(kept) as folder, opened(path) as files:
         if folder is None:
             return
-        found = described(files, name)
-        if found.digest != image.digest:
-            raise ImageError(f"{image.source} is not the planned image any more: it was {image.digest}")
+        found = _as_planned(image, files, name)
         (folder / "root").mkdir()
         unpack(files, found, folder / "root", keeps_owners=keeps_owners)
+
+
+def pack(image: Image, stream: IO[bytes]) -> None:
+    """Write an image as `docker save` does. Raises ImageError, and what writing to the stream raises."""
+    path, name = _place(image.source)
+    with opened(path) as files:
+        found = _as_planned(image, files, name)
+        layers = {f"{number}.tar": layer for number, (layer, _) in enumerate(found.layers)}
+        listed = json.dumps([{"Config": "config.json", "Layers": list(layers)}])
+        with tarfile.open(fileobj=stream, mode="w|", bufsize=PIECE_BYTES) as archive:
+            _add(archive, "manifest.json", io.BytesIO(listed.encode()))
+            _add(archive, "config.json", io.BytesIO(found.configuration))
+            for number, layer in layers.items():
+                with files.open(layer) as content:
+                    _add(archive, number, content)
+
+
+def _as_planned(image: Image, files: Files, name: str) -> ImageDescription:
+    found = described(files, name)
+    if found.digest != image.digest:
+        raise ImageError(f"{image.source} is not the planned image any more: it was {image.digest}")
+    return found
+
+
+def _add(archive: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = content.seek(0, os.SEEK_END)
+    content.seek(0)
+    archive.addfile(info, content)
 
 
 @cache
@@ -110,6 +144,8 @@ def _kept(digest: str, *, keeps_owners: bool) -> Path:
 
 
 def _store() -> Path:
+    if there := os.environ.get(STORE_VARIABLE):
+        return Path(there)
     given = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(given) if given.startswith("/") else Path.home() / ".cache") / "cutset" / "images"
 

@@ -35,13 +35,13 @@ from testbed.machines.shipping.parts import write_merged
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult, all_complete
 from testbed.machines.software.deploy import code_folder, deploy, our_python
+from testbed.machines.software.images import send_images
 from testbed.machines.software.needed_programs import Versions, check_on_machines, versions_of_run
 from testbed.machines.software.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
 from testbed.machines.ssh.connection_pool import ConnectionPool, connected
 from testbed.machines.ssh.ssh import SshConnection
 from testbed.machines.started_runs import forget, record_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
-from testbed.programs import images_of
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 from topologies.errors import InputError
 
@@ -106,9 +106,6 @@ class SshBackend:
         if plan.traffic:
             problem = "is not supported on the machines of an inventory: use --on local"
             raise InputError(plan.experiment, None, "traffic", problem)
-        if images := images_of(plan):
-            problem = f"runs {images[0].source}, and images are not sent to other machines: use --on local"
-            raise InputError(plan.system, None, "roles", problem)
         if plan.programs is None and not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: give its"
@@ -129,6 +126,8 @@ class SshBackend:
         check_disk_space(plan, placement, self.examined)
         archive = self._deploy(plan, placement)
         if plan.programs is not None:
+            if sent := send_images(plan, placement, self._connections, archive):
+                self._say(f"sent images of {plan.system} to {sent} of them")
             found = check_on_machines(plan, placement, self._connections, archive)
             self._versions[plan.system] = found
 

@@ -9,6 +9,7 @@ blocked in a write to a dead connection.
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -37,6 +38,8 @@ from testbed.machines.shipping.protocol import (
 IDLE_S = 60
 NICENESS = 19
 PIECE_BYTES = 64 << 10
+COPIED = re.compile(r"storage/[^/]+/image-copy(\.partial)?")
+"""A copy of an image's files: `node.programs.image_view`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ def _read(asked: Read, file: FileIO) -> bytes | None:
 
 
 def walk(folder: Path, below: str = "") -> Iterator[FileEntry]:
-    """Yield all regular files below a folder, without temporary files and names that cannot be encoded.
+    """Yield all regular files below a folder, without temporary files, names that cannot be encoded, and
+    copies of images.
 
     Raises OSError if the folder itself cannot be read.
     """
@@ -123,7 +127,7 @@ def walk(folder: Path, below: str = "") -> Iterator[FileEntry]:
         path = f"{below}/{item.name}" if below else item.name
         try:
             if item.is_dir(follow_symlinks=False):
-                yield from walk(folder, path)
+                yield from () if COPIED.fullmatch(path) else walk(folder, path)
             elif item.is_file(follow_symlinks=False) and not item.name.endswith(BEGUN):
                 status = item.stat(follow_symlinks=False)
                 yield FileEntry(checked(path), status.st_size, status.st_ino)

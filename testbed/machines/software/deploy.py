@@ -11,9 +11,11 @@ one runs as `__main__` (cf. `python3 -c`).
 
 import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 from experiments.child_python import SAFE_PATH, program_command
+from systems.images.store import STORE_VARIABLE
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import InventoryMachine
@@ -39,7 +41,8 @@ def our_python(code: str) -> list[str]:
     Mininet imports distutils. The archive has the necessary part of it; the machine's setuptools is disabled,
     because importing it would take longer than all other imports.
     """
-    return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
+    images = f"{STORE_VARIABLE}={Path(code).parent}/images"
+    return ["env", f"PYTHONPATH={code}", images, "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
 
 
 def deploy(connections: Sequence[SshConnection], archive: Archive) -> list[bool]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import read_records
+from tests.systems.images.packed import configuration, digest, layer_of, saved
 from tests.systems.on_packets import needs
 from tests.systems.test_documentation import written
 from tests.testbed.machines.lab import Lab
@@ -29,6 +31,15 @@ faults:
   - {name: cut, at: 1s, cut: [r0, r1], for: 1s}
   - {name: end, at: 3s, kill: r1/broker-0}
   - {name: again, at: 4s, restart: r1/broker-0}
+"""
+NATS = """\
+name: new
+topology: three-regions
+system: nats
+images: {server: ./new.tar}
+roles: {server: 1, publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 50/s}
+duration: 2s
 """
 TIMEOUT_S = 300.0
 """Limit of a run with its analysis, on a busy machine."""
@@ -132,6 +143,31 @@ def test_a_folder_of_the_users_own_is_sent_and_nothing_is_written_elsewhere(lab:
     for name, machine in lab.machines.items():
         new = set(machine.changed_files()) - files[name]
         assert [each for each in new if not f"{each}/".startswith(f"{folder}/")] == []
+
+
+@needs("nats", always=True)[2]
+def test_an_image_is_sent_and_its_program_need_not_be_installed(
+    lab: Lab, inventory: Path, tmp_path: Path
+) -> None:
+    layer = layer_of("nats-server")
+    config = configuration([layer])
+    saved(tmp_path / "new.tar", {"new:1": (config, [layer])})
+    (tmp_path / "nats.yaml").write_text(NATS)
+    given = ("--on", inventory, "--no-analyze", "--out", tmp_path / "runs")
+    h1, installed = lab["h1"], str(Path(shutil.which("nats-server") or "").resolve())
+    h1.run(["mv", installed, f"{installed}.away"])
+    try:
+        ran = done(lab, "run", tmp_path / "nats.yaml", *given)
+    finally:
+        h1.run(["mv", f"{installed}.away", installed])
+    assert ran.returncode == 0, ran.stderr
+    assert "sent images of nats to 2 of them" in ran.stderr
+    [path] = (tmp_path / "runs").iterdir()
+    run = RunDirectory.open(path)
+    assert run.read_run().versions["new.tar"] == digest(config)
+    got = [read_records(each.read_bytes())[0] for each in run.deliveries.glob("*subscriber*")]
+    assert min(map(len, got)) > 20
+    assert not list(run.path.glob("storage/*/image-copy/bin"))
 
 
 def test_a_program_that_one_machine_lacks_is_named_before_anything_starts(
