@@ -46,6 +46,12 @@ PACKETS = table_schema(
         "on links: 1 if the checksums of IPv4 with TCP or UDP are right or left to the hardware, -1 if one is"
         " wrong; 0: not checked",
     ),
+    (
+        "sender",
+        BIGINT,
+        False,
+        "on links: address of the gateway's interface that sent the frame, by its MAC address; else 0",
+    ),
 )
 
 # The columns that name one TCP direction in one capture.

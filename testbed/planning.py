@@ -31,6 +31,7 @@ from experiments.planned.plan import (
     Plan,
     ProcessPlan,
     RegionPlan,
+    RoutingPlan,
     StreamPlan,
     TrafficPlan,
 )
@@ -44,6 +45,7 @@ from topologies.link_parameters import LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace
 from topologies.model import Topology
 from topologies.quantities import DURATION
+from topologies.routing import SECOND_US, STATIC
 from topologies.trace_files import read_delay_trace, read_rate_trace
 
 WAN_NETWORK = IPv4Address("10.255.0.0")
@@ -96,6 +98,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         declared=experiment.declared(),
         programs=programs_of(experiment.system, experiment.images),
         traffic=tuple(_traffic(experiment)),
+        routing=_routing(topology),
     )
     check_programs(plan)
     return plan
@@ -124,6 +127,15 @@ def process_seed(run_seed: int, process: str) -> int:
 def _regions(topology: Topology) -> Iterator[RegionPlan]:
     for number, name in enumerate(topology.regions):
         yield RegionPlan(name, str(region_network(number)), f"{name}-gw")
+
+
+def _routing(topology: Topology) -> RoutingPlan | None:
+    given = topology.routing
+    if given is None or given.protocol == STATIC:
+        return None
+    hello_us, dead_us = given.timers_us
+    bfd = () if given.bfd is None else (given.bfd.interval_us // 1000, given.bfd.multiplier)
+    return RoutingPlan(given.protocol, hello_us // SECOND_US, dead_us // SECOND_US, *bfd)
 
 
 def _streams(asked: Sequence[WorkloadStream]) -> Iterator[StreamPlan]:

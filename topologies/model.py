@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, mode
 from topologies.jitter import NAMES, named_quantiles
 from topologies.link_parameters import DEFAULT_MTU_BYTES, DELAY_US_MAX, LinkParameters
 from topologies.region_names import LENGTH_MAX, PATTERN, WORDS
+from topologies.routing import STATIC, Routing
 from topologies.strict import (
     DurationUs,
     Flag,
@@ -283,6 +284,8 @@ class Topology(StrictModel):
     """The regions by name. Their order numbers their streams: the first owns stream 0."""
     links: tuple[Link, ...] = Field((), max_length=LINKS_MAX)
     """The wide-area links."""
+    routing: Routing | None = None
+    """How gateways find their routes: `static` (default), `ospf` or `bgp`, or a protocol with its timers."""
 
     def link(self, reference: str | Sequence[str]) -> Link | None:
         """Return the link of this name or the only one between two regions, in either order, or None."""
@@ -343,4 +346,12 @@ class Topology(StrictModel):
                 first = seen.setdefault(name.lower(), number)
                 if first != number:
                     raise problem(f"{name} is {self._other_link(first, link)}", "links", number, field)
+        return self
+
+    @model_validator(mode="after")
+    def _costs_are_known(self) -> Self:
+        if self.routing is not None and self.routing.protocol != STATIC:
+            for number, link in enumerate(self.links):
+                if link.weight:
+                    raise problem("is for static routes: leave it out", "links", number, "weight")
         return self

@@ -27,6 +27,7 @@ from analysis.timelines.links.periods import (
     read_periods,
     read_selected,
 )
+from analysis.timelines.links.route_history import RouteHistory
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.recovering.run_faults import RunFault, read_churn, read_faults
 from analysis.timelines.run_window import RunWindow, window_of
@@ -76,7 +77,7 @@ class RunMetadata:
     stream_names: Mapping[int, str] = field(default_factory=dict)
     publishers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # stream -> regions, processes
     link_of: Mapping[Hop, LinkDirection] = field(default_factory=dict)
-    routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
+    routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions, as planned
     periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
     selected: Mapping[LinkDirection, tuple[SelectedPackets, ...]] = field(default_factory=dict)
     faults: tuple[RunFault, ...] = ()
@@ -96,6 +97,7 @@ class RunMetadata:
     declared: Declared = field(default_factory=default_declaration)  # the system's declaration
     reading: Reading = field(default_factory=lambda: reading_of(default_declaration().name) or Reading())
     traffic: tuple[TrafficPlan, ...] = ()  # background traffic
+    rerouted: RouteHistory | None = None  # the routes over time, unless they are fixed
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """Return the names of the hosts whose roles have any of these traits, in the plan's order."""
@@ -240,6 +242,11 @@ class RunMetadata:
         return sum(period.jitter_us for period in self._on_route(hop, t_ns))
 
     def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
+        if self.rerouted is None:
+            return self._on_fixed_route(hop, t_ns)
+        return [period_at(self.periods[way], t_ns) for way in self.rerouted.directions(hop, t_ns)]
+
+    def _on_fixed_route(self, hop: Hop, t_ns: int) -> list[Period]:
         directions = [self.link_of[each] for each in self.routes.get(hop, ())]
         return [period_at(self.periods[direction], t_ns) for direction in directions]
 
@@ -262,7 +269,7 @@ class RunMetadata:
         return region in known
 
     def _up(self, hop: Hop, t_ns: int) -> bool:
-        periods = self._on_route(hop, t_ns)
+        periods = self._on_fixed_route(hop, t_ns)
         return bool(periods) and all(period.up for period in periods)
 
     @cached_property
@@ -325,6 +332,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         declared=plan.declared,
         reading=known_reading(plan.declared),
         traffic=plan.traffic,
+        rerouted=RouteHistory.from_changes(plan, record.routes) if plan.routing else None,
         # For a run on machines, the clock of the starting machine is not known.
         started_ns=None if record.machines else times.started_ns,
     )

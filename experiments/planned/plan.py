@@ -213,6 +213,17 @@ class CollectPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutingPlan:
+    """The routing protocol of all gateways, with its timers (`topologies.routing`)."""
+
+    protocol: Literal["ospf", "bgp"]
+    hello_s: Annotated[int, Field(ge=1, le=3_600)]
+    dead_s: Annotated[int, Field(ge=1, le=3_600)]
+    bfd_interval_ms: Annotated[int, Field(ge=10, le=60_000)] | None = None  # None: no BFD
+    bfd_multiplier: Annotated[int, Field(ge=2, le=255)] = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The whole run."""
 
@@ -242,6 +253,7 @@ class Plan:
     )  # the system's declaration: roles, contract
     programs: Programs | None = None  # for a system whose nodes are programs
     traffic: tuple[TrafficPlan, ...] = ()  # background traffic, between hosts of its own
+    routing: RoutingPlan | None = None  # None: gateways have fixed routes
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
         """Return the processes whose roles have any of these traits."""

@@ -154,6 +154,16 @@ class LinkCounts(LinkCounters):
 
 
 @dataclass(frozen=True, slots=True)
+class RouteChange:
+    """A change of a gateway's route to another region; no link: it has none from then on."""
+
+    t_ns: TimeNs
+    region: Name
+    target: Name
+    link: Text
+
+
+@dataclass(frozen=True, slots=True)
 class CpuSample:
     """The processor load of a machine in the last second, as a fraction of all its processors."""
 

@@ -27,6 +27,7 @@ from experiments.records.observations import (
     MachineShare,
     ProcessRecord,
     RoundTripProbe,
+    RouteChange,
     Shipment,
     ThrottleRecord,
 )
@@ -177,6 +178,7 @@ class RunRecord:
     captures: tuple[CaptureRecord, ...] = ()
     probes: tuple[RoundTripProbe, ...] = ()
     counters: tuple[LinkCounts, ...] = ()
+    routes: tuple[RouteChange, ...] = ()  # of gateways with a routing protocol
     cpu: tuple[CpuSample, ...] = ()
     links_without_emulator: tuple[Name, ...] = ()
     machines: tuple[MachineShare, ...] = ()

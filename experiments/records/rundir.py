@@ -106,7 +106,7 @@ class RunDirectory(DatedDirectory):
         reached by a link. Files need no check: writing replaces links (`experiments.files.whole_files`).
         """
         for folder in (
-            *(self.captures, self.logs, self.deliveries, self.traffic),
+            *(self.captures, self.logs, self.deliveries, self.traffic, self.routing),
             *(self.analysis, self.unpacked, self.figures),
             *(self.path / name for name in ("storage", "programs")),
             self.machines,
@@ -154,6 +154,9 @@ class RunDirectory(DatedDirectory):
     def traffic_server_report(self, name: str, burst: int) -> Path:
         """Return the report of a traffic burst's receiver, iperf3's JSON."""
         return self.traffic / f"{plain_name(name, self.run_json)}-{burst}.server.json"
+
+    # the folder of the routing daemons' configurations and logs; only runs with a routing protocol have it
+    routing = Below("routing")
 
     analysis = Below("analysis")  # the folder of Parquet tables
     unpacked = Below("analysis", "unpacked")  # the folder of decompressed captures

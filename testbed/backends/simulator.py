@@ -84,6 +84,7 @@ class Simulator:
         for field, is_used, problem in (
             ("traffic", plan.traffic, "needs real packets, which virtual time does not have"),
             ("system", plan.programs, f"{plan.system} is a system of programs, which run on real processes"),
+            ("topology.routing", plan.routing, "routes in virtual time are fixed"),
             ("faults", "block" in kinds, "virtual time has no packets that a block could drop"),
             ("faults", "throttle" in kinds, "nodes in virtual time take no processor time and no memory"),
         ):

@@ -106,6 +106,9 @@ class SshBackend:
         if plan.traffic:
             problem = "is not supported on the machines of an inventory: use --on local"
             raise InputError(plan.experiment, None, "traffic", problem)
+        if plan.routing:
+            problem = "on the machines of an inventory routes are fixed: use --on local"
+            raise InputError(plan.experiment, None, "topology.routing", problem)
         if plan.programs is None and not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: give its"

@@ -254,7 +254,7 @@ def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
 
 
 def _routes(plan: Plan, interfaces: tuple[HostInterface, ...]) -> dict[str, tuple[HostRoute, ...]]:
-    """Return the routes: hosts have a default route, gateways a static route to every region."""
+    """Return the routes: hosts have a default route, gateways fixed routes, unless daemons set them."""
     gateway_address = {host.name: host.address for host in plan.hosts}
     region_of = {region.name: region for region in plan.regions}
     routes: dict[str, tuple[HostRoute, ...]] = {}
@@ -272,6 +272,7 @@ def _routes(plan: Plan, interfaces: tuple[HostInterface, ...]) -> dict[str, tupl
                 end[gateway, link.name].name,
             )
             for target, link in ways.items()
+            if plan.routing is None
         )
     return routes
 

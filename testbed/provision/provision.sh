@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install the Debian packages that are missing for a job ("machine", "run", "images", "systems" or "test"), and only those.
+# Install the Debian packages that are missing for a job ("machine", "run", "images", "routing", "systems" or "test"), and only those.
 #
 # Prints what it installs and why. Needs root or sudo only if packages are missing; prints nothing if none are.
 # Exit codes: 0 all packages are installed, 2 no such job, 3 packages are missing and cannot be installed (a message
@@ -33,14 +33,14 @@ belongs() { # belongs JOB: whether $job needs the packages for JOB
     case $job in
         machine) [ "$1" = machine ] ;;
         run) [ "$1" = machine ] || [ "$1" = run ] ;;
-        images) [ "$1" = machine ] || [ "$1" = run ] || [ "$1" = images ] ;;
-        systems) [ "$1" != test ] && [ "$1" != images ] ;;
-        test) [ "$1" != modules ] && [ "$1" != images ] ;;
+        images | routing) [ "$1" = machine ] || [ "$1" = run ] || [ "$1" = "$job" ] ;;
+        systems) [ "$1" != test ] && [ "$1" != images ] && [ "$1" != routing ] ;;
+        test) [ "$1" != modules ] && [ "$1" != images ] && [ "$1" != routing ] ;;
     esac
 }
 
-case $job in machine | run | images | systems | test) ;; *)
-    printf 'cutset: no job %s: known are machine, run, images, systems, test\n' "$job" >&2
+case $job in machine | run | images | routing | systems | test) ;; *)
+    printf 'cutset: no job %s: known are machine, run, images, routing, systems, test\n' "$job" >&2
     exit 2
     ;;
 esac

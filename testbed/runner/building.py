@@ -20,6 +20,7 @@ from testbed.faults.clocks import Clocks
 from testbed.links.selection import select_emulator
 from testbed.links.wiring import links_without_emulator
 from testbed.network.network import Network
+from testbed.network.routing.daemons import RoutingDaemons
 from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers
@@ -74,6 +75,8 @@ async def build(
     stack.push_async_callback(captures.stop)
     traffic = TrafficGenerators(plan, record.directory, network.netns)
     stack.push_async_callback(traffic.finish, at_once=True)
+    routing = RoutingDaemons(plan, record.directory, network.netns)
+    stack.push_async_callback(routing.stop)
     here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns, assignment.system_folder)
     token = os.environ[RUN_VARIABLE]
@@ -97,6 +100,7 @@ async def build(
         Contacts(plan),
         changes_here(plan, assignment),
         traffic,
+        routing,
         OwnDisks(specs, own_disks(plan)),
         slow,
         Clocks(),
@@ -113,6 +117,7 @@ async def build(
 async def _start_all(context: RunContext) -> None:
     points = [TcpdumpPoint(*point) for point in context.network.capture_points()]
     await context.captures.start(points, snaplen_bytes=context.plan.snaplen_bytes)
+    await context.routing.start()
     await context.barriers.wait(Barrier.NETWORK)
     await probe(context, "before")
     await context.barriers.wait(Barrier.PROBED)

@@ -187,6 +187,8 @@ async def collect(context: RunContext) -> None:
     context.note_processes()
     for problem in await context.traffic.finish(at_once=context.termination.requested):
         context.record.problem(problem)
+    for problem in context.routing.problems():
+        context.record.problem(problem)
     for problem in collect_key_logs(context.plan, context.record.directory):
         context.record.problem(problem)
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end earlier; see FLUSH_S
@@ -195,6 +197,7 @@ async def collect(context: RunContext) -> None:
     await asyncio.gather(*work)
     captures = [_capture_record(context, result) for result in await context.captures.stop()]
     context.record.note(captures=(*context.record.content.captures, *captures))
+    context.record.note(routes=context.routing.changes())
     try:
         _note_counters(context)
     except TestbedError as error:  # the relay has ended, or hangs

@@ -18,6 +18,7 @@ from testbed.faults.application import Numbered
 from testbed.faults.clocks import Clocks
 from testbed.links.emulator import LinkEmulator
 from testbed.network.network import Network
+from testbed.network.routing.daemons import RoutingDaemons
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
@@ -111,6 +112,7 @@ class RunContext:
     contacts: Contacts
     changes: tuple[Numbered, ...]
     traffic: TrafficGenerators
+    routing: RoutingDaemons
     disks: OwnDisks
     slow_disks: SlowDisks
     clocks: Clocks

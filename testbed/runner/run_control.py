@@ -26,6 +26,7 @@ from testbed import congestion_control
 from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
 from testbed.interrupts import handling
+from testbed.network.routing.daemons import check_routing, routing_versions
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources
 from testbed.runner.record import RUNNER_LOG, record_crash
@@ -80,6 +81,7 @@ def check_machine(out: Path, plan: Plan) -> None:
     check_resources(plan)
     check_needs(plan)
     check_generator(plan)
+    check_routing(plan)
     congestion_control.check(plan)
     check_disk(out, plan)
     if throttled(plan) and (problem := why_no_groups()) is not None:
@@ -180,7 +182,7 @@ def planned_record(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> 
         seed=plan.seed,
         links=plan.links_kind,
         commit=commit(),
-        versions=versions() | versions_of(plan) | generator_versions(plan),
+        versions=versions() | versions_of(plan) | generator_versions(plan) | routing_versions(plan),
         machine=described_machine(),
         times=Times(started_ns=time.time_ns()),
     )

@@ -41,6 +41,8 @@ _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
 _TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)  # RFC 7045, section 4, without ESP
 _INT32_MAX = (1 << 31) - 1
+_ETHERNET, _SENDER_AT = 1, 8
+"""The link type, and the last four bytes of the source's MAC address: an address in the run's network."""
 
 Column = npt.NDArray[np.integer]
 Columns = dict[str, Column]
@@ -105,6 +107,9 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
             _digest_udp(data, records, columns)
         if "checksum" in names:
             _check(data, records, layers)
+        if "sender" in names:
+            is_whole = (records.length >= _SENDER_AT + 4) & (np.asarray(records.link_type) == _ETHERNET)
+            columns["sender"][:] = np.where(is_whole, column(records.head, _SENDER_AT, ">u4"), 0)
     return columns
 
 

@@ -1,7 +1,8 @@
 """Determines which packets of a link's captures traversed it in which direction, on the near or far side."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +10,14 @@ import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.links.periods import LinkDirection, carriers, wan_hops
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import Plan
 from experiments.planned.plan_routes import group_trees, hops
 from topologies.group_membership import END_GROUP, FIRST_GROUP
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
-    "flags", "ip_id", "payload_length", "payload_offset", "digest", "checksum",
+    "flags", "ip_id", "payload_length", "payload_offset", "digest", "checksum", "sender",
 )  # fmt: skip
 
 
@@ -23,12 +25,16 @@ PACKET_COLUMNS = (
 class LinkTraversal:
     """One direction of a link: its captures on either side, and the pairs of subnets whose packets traverse
     it in that direction. A subnet is its first and last address; the multicast groups are one, too.
+
+    sender: the address of the gateway that sends into the direction, if routes are not fixed: then these
+    pairs are any regions, and each frame's own MAC address says its direction.
     """
 
     direction: LinkDirection
     near: str
     far: str
     pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    sender: int | None = None
 
 
 def traversals(plan: Plan) -> list[LinkTraversal]:
@@ -40,6 +46,8 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
         for capture in plan.captures
         if capture.link and not capture.wire
     }
+    if plan.routing is not None:
+        return _by_senders(plan, sides, list(addresses.values()))
     between, trees, carrier = hops(plan), group_trees(plan), carriers(plan)
     found = []
     for (name, direction), (sender, taker) in wan_hops(plan).items():
@@ -54,6 +62,21 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
     return found
 
 
+def _by_senders(
+    plan: Plan, sides: Mapping[tuple[str, str | None], str], regions: Sequence[tuple[int, int]]
+) -> list[LinkTraversal]:
+    """Return both directions of every captured link by the gateways that send into them."""
+    pairs = tuple((one, other) for one in regions for other in (*regions, (FIRST_GROUP, END_GROUP - 1)))
+    found = []
+    for link in plan.links:
+        near, far = sides.get((link.name, link.a)), sides.get((link.name, link.b))
+        if link.kind == "wan" and near and far:
+            a, b = (int(ip_address(address)) for address in (link.a_address, link.b_address))
+            found.append(LinkTraversal((link.name, LinkDirectionName.FORWARD), near, far, pairs, a))
+            found.append(LinkTraversal((link.name, LinkDirectionName.BACKWARD), far, near, pairs, b))
+    return found
+
+
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:
     """Return the packets of this direction, as seen on its near and on its far side.
 
@@ -63,6 +86,8 @@ def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Tab
     sent = np.zeros(packets.num_rows, np.bool_)
     for senders, takers in traversal.pairs:
         sent |= _within(source, senders) & _within(target, takers)
+    if traversal.sender is not None:
+        sent &= ints(packets, "sender") == traversal.sender
     mine = packets.filter(pa.array(sent & (ints(packets, "src_hi") == 0)))
     near, far = (
         mine.filter(pc.equal(mine.column("capture"), name)) for name in (traversal.near, traversal.far)

@@ -95,6 +95,8 @@ class DeliveryHistory:
         """When paths, or their configured delays, may have changed: the ends of segments of time."""
         periods = self.metadata.periods.values()
         starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
+        if self.metadata.rerouted is not None:
+            starts += self.metadata.rerouted.changes_ns
         return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
 
     def lengths_us(self, place: str, t_ns: Ints) -> Ints:

@@ -51,6 +51,7 @@ from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
+from topologies.routing import OSPF
 
 PYTHON = "python"  # its path is no part of the plan
 ROWS_MAX = 40  # of a section, without --full
@@ -90,6 +91,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("Hosts", _host_rows(plan)),
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
+        ("Routing", _routing_rows(plan)),
         ("TCP", _tcp_rows(plan, chosen)),
         ("Traces", _trace_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
@@ -252,6 +254,14 @@ def _wan_rows(plan: Plan) -> Iterator[Row]:
                 f"{link.a} {link.a_address}",
                 f"{link.b} {link.b_address}",
             )
+
+
+def _routing_rows(plan: Plan) -> Iterator[Row]:
+    """Yield the routing protocol of the gateways, if routes are not fixed."""
+    if (routing := plan.routing) is not None:
+        dead = "dead" if routing.protocol == OSPF else "hold time"
+        bfd = f"{routing.bfd_multiplier} x {routing.bfd_interval_ms}ms" if routing.bfd_interval_ms else "none"
+        yield routing.protocol, f"hello {routing.hello_s}s, {dead} {routing.dead_s}s, BFD {bfd}"
 
 
 def _both_ways(link: LinkPlan) -> str:

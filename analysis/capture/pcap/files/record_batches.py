@@ -124,8 +124,8 @@ def read_columns(span: RecordSpan, names: Collection[str] = ALL) -> Iterator[Col
             yield columns
 
 
-LINK_MARK = "@"
-"""In the names of links' captures, whose packets' checksums are checked; those of hosts are not."""
+LINK_MARK, OF_LINKS = "@", frozenset({"checksum", "sender"})
+"""The mark in the names of links' captures, and the columns that only these have."""
 Pick = Callable[[Columns], Integers]
 """Returns the indices of the wanted packets. It may use columns of any layer."""
 
@@ -135,7 +135,8 @@ def read_span(
 ) -> Iterator[pa.RecordBatch]:
     """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
     capture = span.capture or Path(span.path).stem
-    names = set(schema.names if pick is None else ALL) - (set() if LINK_MARK in capture else {"checksum"})
+    names = set(schema.names if pick is None else ALL)
+    names -= set() if LINK_MARK in capture else OF_LINKS
     for columns in read_columns(span, names):
         if span.shift:
             columns["offset"] = columns["offset"] + span.shift

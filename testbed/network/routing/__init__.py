@@ -1,0 +1,1 @@
+"""Routing protocols in the gateways: FRR's daemons and their configurations."""
