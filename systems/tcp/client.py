@@ -1,4 +1,4 @@
-"""client.py publish|subscribe ADDRESS PORT PUBLISHERS: each publisher sends its events on every connection."""
+"""client.py publish|subscribe ADDRESS PORT PUBLISHERS: publishers send their events on every connection."""
 
 import queue
 import socket
