@@ -1,8 +1,8 @@
-"""A suite's file: the experiments that a night runs, their order and repetitions, and the time limit.
+"""A suite's file: the experiments and studies that a night runs, their order and repetitions, and the limit.
 
 An entry is one experiment with settings, so one point: the experiment's own `sweep` and `repeat` are ignored,
-unless the entry asks for the whole `sweep`, which is then one run of the night. Reading a suite reads and
-checks every entry, so that a mistyped name is found before the night starts.
+unless the entry asks for the whole `sweep`, which is then one run of the night; or it is a study. Reading a
+suite reads and checks every entry, so that a mistyped name is found before the night starts.
 """
 
 import json
@@ -13,6 +13,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from experiments.backend_names import SIMULATOR
+from experiments.campaigns.studies import StudyPlan, chosen_study
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.hunting.huntable import default_backend, refuse_unusable
 from experiments.loader import FOLDER as EXPERIMENTS
@@ -21,6 +23,7 @@ from topologies.document import Document, FieldPath, files_in, find_file, read_d
 from topologies.errors import InputError
 from topologies.json_schema import schema_of
 from topologies.loader import FOLDER as TOPOLOGIES
+from topologies.quantities import yaml_name
 from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
 
 FOLDER = Path(__file__).parent / "suites"
@@ -31,12 +34,18 @@ BUDGET_US_MAX = 7 * 24 * 3600 * 1_000_000
 
 
 class SuiteEntry(StrictModel):
-    """An experiment of a suite."""
+    """An experiment or a study of a suite."""
 
     name: Name
     """The name of its runs and series; unique in the suite."""
-    experiment: str = Field(max_length=4096)
-    """The experiment: a name, or a path to a file, relative to this one."""
+    experiment: str = Field("", max_length=4096)
+    """The experiment: a name, or a path to a file, relative to this one. An entry has this or a study."""
+    study: Name | None = None
+    """The study, as `cutset study` lists them; `set` has its parameters. It is one run with seed 1."""
+    unchanged: Flag = False
+    """For a sweep in virtual time: run with seed 1, and fail if a figure of a paper differs from the last
+    night that has it. Studies always do so.
+    """
     settings: dict[str, Any] = Field(default_factory=dict, alias="set")
     """Fields of the experiment to override, by dotted path, as for `--set`."""
     topology: str | None = Field(None, max_length=4096)
@@ -63,10 +72,22 @@ class SuiteEntry(StrictModel):
     @property
     def is_single(self) -> bool:
         """Whether it makes single runs, which enter the history."""
-        return not self.sweep and self.hunt_us is None
+        return not self.sweep and self.hunt_us is None and self.study is None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether its figures must be those of the last night."""
+        return self.study is not None or self.unchanged
 
     @model_validator(mode="after")
     def _one_point(self) -> Self:
+        if (self.study is None) == (not self.experiment):
+            raise problem("an entry has an experiment or a study", "study" if self.study else "experiment")
+        if self.unchanged and not self.sweep:
+            raise problem("only a sweep's figures can be watched, and a study's are", "unchanged")
+        for field in ("topology", "repeat", "sweep", "hunt_us", "on", "links") if self.study else ():
+            if field in self.model_fields_set:
+                raise problem("a study is one run in virtual time", yaml_name(field))
         if self.sweep and self.repeat > 1:
             raise problem("a sweep is one run: set.repeat says how often each combination runs", "repeat")
         if self.hunt_us is not None:
@@ -78,7 +99,7 @@ class SuiteEntry(StrictModel):
                 if given:
                     raise problem("a hunt is one run, where its system can be hunted", field)
         for path in self.settings:
-            if not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
+            if self.study is None and not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
             if path == "topology":
                 raise problem("belongs beside `set`", "set", path)
@@ -113,13 +134,21 @@ class SuiteFile:
     suite: Suite
     experiments: dict[str, ExperimentFile]
     """The experiments by entry name."""
+    studies: dict[str, StudyPlan]
+    """The studies by entry name."""
     named: str
     """The name or path that the user gave."""
     folder: Path
     """The folder of the file."""
 
+    def subject(self, entry: SuiteEntry) -> str:
+        """Return the name of the entry's experiment or study."""
+        return entry.study or self.experiments[entry.name].experiment.name
+
     def place(self, entry: SuiteEntry) -> str:
         """Return the backend of the entry; an inventory's path is absolute."""
+        if entry.study is not None:
+            return SIMULATOR
         if entry.hunt_us is not None:
             return default_backend(self.experiments[entry.name].experiment)
         on = entry.on or self.experiments[entry.name].experiment.on
@@ -134,8 +163,14 @@ def read_suite(name_or_path: str) -> SuiteFile:
     experiments = {
         entry.name: _experiment_of(entry, number, document, path.parent)
         for number, entry in enumerate(suite.entries)
+        if entry.study is None
     }
-    return SuiteFile(suite, experiments, name_or_path, path.parent)
+    studies = {
+        entry.name: _study_of(entry.study, entry.settings, number, document)
+        for number, entry in enumerate(suite.entries)
+        if entry.study is not None
+    }
+    return SuiteFile(suite, experiments, studies, name_or_path, path.parent)
 
 
 def suite_names() -> list[str]:
@@ -153,6 +188,14 @@ def overrides_of(settings: dict[str, Any]) -> list[str]:
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
 
 
+def _study_of(study: str, settings: dict[str, Any], number: int, document: Document) -> StudyPlan:
+    try:
+        return chosen_study(study, overrides_of(settings))
+    except InputError as error:
+        field = ("set", error.field) if error.field else ("study",)
+        raise document.error(("entries", number, *field), error.problem) from None
+
+
 def _experiment_of(entry: SuiteEntry, number: int, document: Document, folder: Path) -> ExperimentFile:
     overrides = overrides_of(entry.settings)
     try:
@@ -166,8 +209,10 @@ def _experiment_of(entry: SuiteEntry, number: int, document: Document, folder: P
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)
         raise document.error(path, said) from None
-    if entry.sweep and not file.experiment.axes and file.experiment.repeat == 1:
+    if entry.sweep and not file.experiment.axes and file.experiment.repeat == 1 and not entry.unchanged:
         raise document.error(("entries", number, "sweep"), f"{file.experiment.name} has no sweep")
+    if entry.unchanged and (entry.on or file.experiment.on) != SIMULATOR:
+        raise document.error(("entries", number, "unchanged"), "only runs in virtual time repeat exactly")
     return file
 
 

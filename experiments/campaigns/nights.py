@@ -9,7 +9,9 @@ Its runs lie in runs/ like any other. Only this module knows the paths of a nigh
 running although no process executes it was interrupted: its directory is renamed and the run is repeated.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Self
@@ -29,6 +31,7 @@ from experiments.records.json_files import read_json
 from experiments.records.run_record import Outcome
 from experiments.records.rundir import RunDirectory, is_run_name
 from experiments.records.validated_json import Count, Name, Text
+from topologies.errors import InputError
 
 NIGHTS = "nights"
 """The folder of nights, below the folder of runs."""
@@ -59,10 +62,10 @@ class NightRun(CampaignRun):
     """One run of a night: one repetition of an entry of the suite.
 
     name: `cut r2` is the third run of the entry `cut`. backend: local, simulator, or an inventory. torn:
-    directories left by interrupted attempts.
+    directories left by interrupted attempts. figures: those that are compared with other nights.
     """
 
-    PROGRESS = (*CampaignRun.PROGRESS, "tries", "torn")
+    PROGRESS = (*CampaignRun.PROGRESS, "tries", "torn", "figures")
 
     entry: Name
     experiment: Name
@@ -70,6 +73,7 @@ class NightRun(CampaignRun):
     run: RunName | None = None
     tries: Count = 0
     torn: tuple[RunName, ...] = ()
+    figures: dict[Name, Text] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,16 @@ class NightDirectory:
         dated = sorted(path.parent for path in (runs / NIGHTS).glob(f"????-??-??-{suite}/night.json"))
         found = [path for path in dated if not before or path.name < before]
         return cls(found[-1]) if found else None
+
+    def earlier(self, suite: str) -> Iterator["NightRecord"]:
+        """Yield the records of the suite's nights before this one, the last first; unreadable ones are left
+        out.
+        """
+        found = self.latest(self.runs, suite, before=self.path.name)
+        while found is not None:
+            with suppress(InputError):
+                yield found.read()
+            found = self.latest(self.runs, suite, before=found.path.name)
 
     night_json = Below("night.json")  # the record of the night
     junit_xml = Below("junit.xml")  # the results for CI systems

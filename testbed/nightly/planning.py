@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from experiments.backend_names import SIMULATOR
 from experiments.campaigns.campaign import RunState
@@ -18,6 +19,8 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 SEED_BYTES = 4
+WATCHED_SEED = 1
+"""The seed of studies and watched sweeps, whose figures are compared between nights."""
 TRIES_MAX = 3
 """How often a run may crash the whole night before it is left out."""
 AROUND_A_RUN_S = 20.0
@@ -51,8 +54,11 @@ def seed_of(night: date, suite: str, entry: str, repeat: int) -> int:
 
 def digest(file: SuiteFile) -> str:
     """Return a digest of all that determines what runs. Raises InputError."""
-    content = []
+    content: list[list[Any]] = []
     for entry in file.suite.entries:
+        if entry.study is not None:
+            content.append([entry.name, list(file.studies[entry.name])])
+            continue
         experiment = file.experiments[entry.name].experiment
         topology = load_topology(experiment.topology)
         content.append(
@@ -98,6 +104,8 @@ class DurationEstimate:
 
     @staticmethod
     def _guess_s(file: SuiteFile, entry: SuiteEntry) -> float:
+        if entry.study is not None:
+            return AROUND_A_RUN_S if entry.budget_us is None else entry.budget_us / 1e6
         experiment = file.experiments[entry.name].experiment
         guess_s = experiment.duration_us / 1e6 + AROUND_A_RUN_S
         if entry.hunt_us is not None:
@@ -130,8 +138,8 @@ def _planned(file: SuiteFile, entry: SuiteEntry, night: date, repetition: int) -
         name=run_title(entry.name, repetition),
         entry=entry.name,
         repetition=repetition,
-        seed=seed_of(night, file.suite.suite, entry.name, repetition),
-        experiment=file.experiments[entry.name].experiment.name,
+        seed=WATCHED_SEED if entry.is_watched else seed_of(night, file.suite.suite, entry.name, repetition),
+        experiment=file.subject(entry),
         backend=file.place(entry),
         allow_failure=entry.allow_failure,
     )

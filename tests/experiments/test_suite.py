@@ -1,10 +1,12 @@
 """Suites' files: what they mean, and what is said of those that cannot be used."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from experiments.suite import Suite, read_suite, suite_names, suite_schema
+from testbed.nightly.planning import new_record
 from tests.refusals import refusal
 from topologies.errors import InputError
 
@@ -91,6 +93,32 @@ def test_an_entry_may_hunt_as_one_run(read):
     assert "entries.2.hunt" in refused(read, old, new.replace("5min", "1s"))
 
 
+def test_an_entry_may_be_a_study_as_one_run_in_virtual_time_with_the_same_seed_each_night(read):
+    old = "experiment: throughput, topology: two-regions"
+    new = "study: meghdoot-uniform, set: {peers: 20}"
+    file = read(GOOD.replace(old, new))
+    entry = file.suite.entries[1]
+    assert (file.place(entry), file.subject(entry), entry.is_single) == (
+        "simulator",
+        "meghdoot-uniform",
+        False,
+    )
+    assert file.studies["peak"][2]["peers"] == 20
+    first, second = (
+        new_record(file, date(2026, 11, day), commit=None, started_ns=0).named("peak r0") for day in (20, 21)
+    )
+    assert first.seed == second.seed == 1
+    for wrong, said in (
+        ("study: meghdot-uniform", "entries.1.study: there is no study 'meghdot-uniform': did you mean"),
+        ("study: meghdoot-uniform, set: {pears: 2}", "entries.1.set.pears: "),
+        ("study: meghdoot-uniform, repeat: 2", "entries.1.repeat: a study is one run in virtual time"),
+        (f"study: meghdoot-uniform, {old}", "entries.1.study: an entry has an experiment or a study"),
+        ("topology: two-regions", "entries.1.experiment: an entry has an experiment or a study"),
+        (f"{old}, sweep: true, unchanged: true", "entries.1.unchanged: only runs in virtual time repeat"),
+    ):
+        assert said in refused(read, old, wrong)
+
+
 def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -149,4 +177,4 @@ def test_a_suite_survives_its_own_json():
 def test_editors_get_a_schema_with_the_names_that_people_write():
     entry = suite_schema()["$defs"]["SuiteEntry"]
     assert {"name", "experiment", "set", "repeat", "budget", "allow_failure"} <= set(entry["properties"])
-    assert sorted(entry["required"]) == ["experiment", "name"]
+    assert entry["required"] == ["name"]

@@ -2,8 +2,8 @@
 
 `docs/results/measured/` keeps the measured numbers, a file for each system; `cutset study --publish` adds to
 it. A page has a table between `<!-- numbers NAME -->` and `<!-- end -->`, where NAME is a study, an
-experiment, or `others of PAPER`: the paper's values that no table of the page has. What stands between other
-lines is written by people. `python -m analysis.pages.study.results_pages` writes the tables again.
+experiment, or `others of PAPER`: the paper's values that no table of the page has. People write everything
+else. `python -m analysis.pages.study.results_pages` writes the tables again.
 """
 
 import re

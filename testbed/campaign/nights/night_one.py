@@ -15,18 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from analysis.pages.study.results_pages import MeasuredPoint, measured_study, measured_sweep
+from analysis.pages.study.study_page import write_study_report
 from experiments.campaigns.campaign import CampaignVerdict, FailureKind, RunState
 from experiments.campaigns.nights import NightRun
+from experiments.campaigns.studydir import StudyDirectory
 from experiments.campaigns.sweepdir import SweepRecord
 from experiments.files.sanitize import sanitize
 from experiments.records.run_record import Outcome
 from experiments.records.rundir import RunDirectory
+from testbed.backends.studies import execute as execute_study
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.nights.night import Night
 from testbed.campaign.nights.night_hunt import hunt_for
 from testbed.campaign.one_run import ExperimentRunRequest, conclude, make, prepare, write_page
 from testbed.campaign.run_results import PerformedRun, broken, concluded
+from testbed.campaign.sweeps.study import new_study
 from testbed.campaign.sweeps.sweep_run import execute, new_directory, new_sweep
 from testbed.campaign.texts.campaign_text import position
 from testbed.campaign.texts.progress import Follower, follower
@@ -45,6 +50,7 @@ WORST_FIRST: dict[CampaignVerdict, FailureKind] = {
     "invalid": FailureKind.FIDELITY,
 }
 """The verdicts that make a whole sweep fail if one run has them, worst first, and the kind of failure."""
+CHANGES_SHOWN = 3
 HUNT_END_S = 300.0
 """Time in which a hunt still shrinks its findings after its time is over."""
 OTHERS_S = 120.0
@@ -81,7 +87,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
 
 
 def make_sweep_or_hunt(night: Night, run: NightRun) -> bool:
-    """Make a whole sweep, with one page and one verdict, or hunt; return the same as `make_one`.
+    """Make a whole sweep, with one page and one verdict, or a study, or hunt; return the same as `make_one`.
 
     The result does not enter the history, which compares single points between nights. A sweep interrupted by
     a crash is made again from the beginning; a hunt continues.
@@ -91,6 +97,8 @@ def make_sweep_or_hunt(night: Night, run: NightRun) -> bool:
     hunt_us = night.entry_of(run).hunt_us
 
     def work() -> NightRun:
+        if night.entry_of(run).study is not None:
+            return _studied(night, run, began_s)
         if hunt_us is None:
             return _swept(night, run, began_s)
         return hunt_for(night, _begun(night, run), min(hunt_us / 1e6, limit_s), began_s)
@@ -151,7 +159,47 @@ def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
         sweep = new_sweep(directory, chosen)
         if execute(sweep, analyze=True) is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
-    return sweep_as_run(run, sweep.record, time.monotonic() - began_s)
+    made = sweep_as_run(run, sweep.record, time.monotonic() - began_s)
+    return with_figures(night, made, measured_sweep(directory)) if entry.unchanged else made
+
+
+def _studied(night: Night, run: NightRun, began_s: float) -> NightRun:
+    """Make a study. Raises KeyboardInterrupt if the user interrupts it."""
+    run = _begun(night, run)
+    path = new_study(night.file.studies[run.entry], (run.seed,), night.directory.runs)
+    run = night.note(replace(run, run=path.name))
+    directory = StudyDirectory(path)
+    execute_study(directory, run.seed, lambda *_: None)
+    write_study_report(directory)
+    took_s = round(time.monotonic() - began_s, 3)
+    made = replace(run, state=RunState.DONE, verdict="passed", duration_s=took_s)
+    return with_figures(night, made, measured_study(directory))
+
+
+def with_figures(night: Night, run: NightRun, measured: MeasuredPoint) -> NightRun:
+    """Return a run with its figures; it has failed if one differs from the last night that has them.
+
+    The same seed gives the same figures in virtual time, so a figure changes only with the code.
+    """
+    figures = {row.what: row.ours for row in measured.rows}
+    run = replace(run, figures=figures)
+    before, since = figures, ""
+    for record in night.directory.earlier(night.record.suite):
+        known = next((each.figures for each in record.runs if each.name == run.name and each.figures), None)
+        if known is not None:
+            before, since = known, f"{record.night} (commit {record.commit or 'unknown'})"
+            break
+    changes = [
+        f"{what}: {before.get(what, 'none')}, now {figures.get(what, 'none')}"
+        for what in dict.fromkeys((*before, *figures))
+        if before.get(what) != figures.get(what)
+    ]
+    if not changes:
+        return run
+    more = [f"and {len(changes) - CHANGES_SHOWN} more"] if len(changes) > CHANGES_SHOWN else []
+    problem = "; ".join([f"figures changed since {since}", *changes[:CHANGES_SHOWN], *more])
+    reasons = sanitize("; ".join(filter(None, (run.problem, problem))))
+    return replace(run, verdict="failed", failure=FailureKind.EXPECTATION, problem=reasons)
 
 
 def _begun(night: Night, run: NightRun) -> NightRun:

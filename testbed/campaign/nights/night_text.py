@@ -83,6 +83,9 @@ def verdict_of(record: NightRecord) -> str:
 def replay_command(run: NightRun, file: SuiteFile) -> str:
     """Return the command that makes this run again."""
     entry = next(entry for entry in file.suite.entries if entry.name == run.entry)
+    if entry.study is not None:
+        settings = [f"--set {shlex.quote(setting)}" for setting in overrides_of(entry.settings)]
+        return " ".join(["cutset study", entry.study, *settings, f"--seed {run.seed}"])
     read = file.experiments[run.entry]
     experiment = run.experiment if entry.experiment == run.experiment else read.document.file
     settings = overrides_of(entry.settings)
