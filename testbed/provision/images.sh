@@ -16,5 +16,5 @@ trap 'rm -rf "$partial"' EXIT
 trap 'exit 130' INT TERM
 echo "making $made: a minute or two, 1 GB" >&2
 mmdebstrap --quiet --variant=minbase --include="$packages" trixie "$partial/root.tar" "${MIRROR:-http://deb.debian.org/debian}"
-skopeo copy --quiet "tarball:$partial/root.tar" "dir:$partial/image"
+skopeo copy --quiet --dest-compress "tarball:$partial/root.tar" "dir:$partial/image"
 mv "$partial/image" "$made"

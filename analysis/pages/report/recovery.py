@@ -93,7 +93,7 @@ def _wrong(figures: Row, quotation: str) -> RecoveryMeasure:
     values = [figures.get(key) for key in _WRONG]
     known = None not in values
     value = "0" if not any(values) else ", ".join(number(value) for value in values)
-    meaning = "(event, client) pairs since the fault"
+    meaning = "(event, client) pairs, noticed between this fault and the next"
     shown = value if known else NOT_MEASURED
     return RecoveryMeasure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
 
