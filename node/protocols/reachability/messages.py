@@ -50,7 +50,12 @@ class Relay:
     second: Annotated[int, Field("I", ADDRESS, "address of a relay after the first, or 0")]
     third: Annotated[int, Field("I", ADDRESS, "address of a relay after the second, or 0")]
     fourth: Annotated[int, Field("I", ADDRESS, "address of a relay after the third, or 0")]
-    search: Annotated[int, Field("B", "nodes", "that the last relay may try as further relays")]
+    search: Annotated[
+        int,
+        Field(
+            "B", "nodes", "that the last relay may try as further relays; 128 more: all relays after it, too"
+        ),
+    ]
     message: Annotated[Any, TailField("message", "the relayed message")]
 
     @property

@@ -8,7 +8,8 @@ all messages to it take the relay until the direct way works again. It is notifi
 direct messages without being heard. If one relay is not enough, as in a ring of regions, relays try further
 ones and those that they need themselves; messages carry their whole way, so that none loops. A node has
 failed only if it answers through no relay, or if its host reports that no process listens. Failed nodes are
-probed again from time to time, so that a partitioned ring reunites. A late timer shows that this node is
+probed again from time to time, so that a partitioned ring reunites; after some time without fading searches,
+since a way over `WAY_MAX` relays is otherwise found too rarely. A late timer shows that this node is
 slow, a late answer that others are: neither makes a node failed (`lateness`).
 
 This module is independent of the overlay's structure. The `ReachabilityWatcher` supplies the probe and
@@ -36,6 +37,7 @@ AGAIN_MAX = 12  # maximum interval between probes of a failed node, in units of 
 PINGS_MAX = 1_024
 WAY_MAX = 4  # maximum number of relays between two nodes
 FURTHER = 4  # each next relay of a search tries this many times fewer nodes
+TO_THE_END = 128  # added to a search that does not fade: each relay tries two nodes or more
 LONG_US = 1 << 60  # before any event
 
 OnRoundTrip = Callable[[int], None]
@@ -112,6 +114,11 @@ NEVER = _EventTimes()
 def _relay(source: Address, target: Address, way: Relays, search: int, message: Any) -> Relay:
     first, second, third, fourth = (*way, *(0 for _ in range(WAY_MAX - len(way))))
     return Relay(source, target, first, second, third, fourth, search, message)
+
+
+def _next_search(search: int) -> int:
+    """Return the further relays that the next relay of a search may try."""
+    return TO_THE_END + max(2, search % TO_THE_END // FURTHER) if search > TO_THE_END else search // FURTHER
 
 
 class Reachability:
@@ -201,7 +208,7 @@ class Reachability:
         self._emit(SendTo(way[after] if after < len(way) else relay.target, (relay,)))
         if relay.search:
             for further in self._further(relay):
-                longer, search = (*way, *further), relay.search // FURTHER
+                longer, search = (*way, *further), _next_search(relay.search)
                 onward = _relay(relay.source, relay.target, longer, search, relay.message)
                 self._emit(SendTo(further[0], (onward,)))
 
@@ -209,7 +216,7 @@ class Reachability:
         """Return the further relays of a search: those that this node needs itself, and random ones."""
         known, passed = self.relays_of.get(relay.target, ()), {relay.source, relay.target, *relay.way}
         fits = known and len(relay.way) + len(known) <= WAY_MAX and passed.isdisjoint(known)
-        wanted = relay.search if len(relay.way) < WAY_MAX else 0
+        wanted = relay.search % TO_THE_END if len(relay.way) < WAY_MAX else 0
         others = self._some_nodes(wanted, passed.union(known[:1] if fits else ()))
         return [*([known] if fits else ()), *((other,) for other in others)]
 
@@ -376,6 +383,9 @@ class Reachability:
         if known is not None:
             self._send_through(known, address, (message,))
         search = 0 if probe.attempts == 1 else self._parameters.relays
+        lost = self._failed.get(address)
+        if search and lost is not None and lost.wait_us >= self._parameters.direct_again_us * AGAIN_MAX:
+            search += TO_THE_END
         for relay in self._relays(probe):
             self._send_through((relay,), address, (message,), search)
 
