@@ -16,6 +16,7 @@ from analysis.systems import (
     scribe_groups,
     scribe_joins,
     scribe_report,
+    scribe_routes,
     sprinkler_figures,
 )
 from experiments.records.rundir import RunDirectory
@@ -34,6 +35,7 @@ STUDY_PAGES: Mapping[str, Callable[[StudyResults], StudyContent]] = {
     "scribe-groups": scribe_groups.page,
     "scribe-groups-bounded": scribe_groups.page,
     "scribe-joins": scribe_joins.page,
+    "scribe-routes": scribe_routes.page,
     "scribe-small-groups": scribe_groups.page,
     "scribe-small-groups-collapse": scribe_groups.page,
 }

@@ -42,6 +42,7 @@ def page(results: StudyResults) -> StudyContent:
             paper_value("scribe-2002", "join-messages"),
             results.single("messages_a_join"),
         ),
+        *_growth(results),
         results.compared(
             "Leaf sets that differ from the neighbours on the ring", "0", results.single("wrong_leaf_sets")
         ),
@@ -53,6 +54,23 @@ def page(results: StudyResults) -> StudyContent:
     )
     notes = ("Each node joins through the nearest present node; there are no failures.",)
     return StudyContent(charts, beside, notes)
+
+
+def _growth(results: StudyResults) -> Iterator[PaperComparison]:
+    """Yield the messages per join while the overlay grew from one size to the next."""
+    sizes = results.column(results.seeds[0], "growth", "nodes").tolist()
+
+    def measure(at: int) -> Measure:
+        def messages_a_join(seed: int) -> float:
+            sent = results.column(seed, "growth", "messages")
+            return float((sent[at] - sent[at - 1]) / (sizes[at] - sizes[at - 1]))
+
+        return messages_a_join
+
+    for at in range(1, len(sizes)):
+        growth = f"from {sizes[at - 1]:,} to {sizes[at]:,} nodes"
+        paper = paper_value("scribe-2002", "join-messages")
+        yield results.compared(f"Messages per join, {growth}", paper, measure(at))
 
 
 def _chart(results: StudyResults, table: str, column: str, title: str) -> SweepChart:

@@ -8,6 +8,7 @@ from node.protocols.scribe.studies.parameters import (
     DepthParameters,
     GroupsParameters,
     JoinsParameters,
+    RoutesParameters,
 )
 
 BOUND = 64
@@ -36,6 +37,11 @@ STUDIES = {
         "an overlay of 10,000 nodes by joins, compared with the same one built at once",
         JoinsParameters(),
         "node.protocols.scribe.studies.joins:execute",
+    ),
+    "scribe-routes": Study(
+        "hops, distance and convergence of routes with 1,000 to 100,000 nodes (2001 and 2002, section 2)",
+        RoutesParameters(),
+        "node.protocols.scribe.studies.routes:execute",
     ),
     "scribe-depth": Study(
         "depth of a topic's tree by subscribers, with and without growth by load (2001, figure 3)",

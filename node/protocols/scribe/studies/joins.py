@@ -18,7 +18,7 @@ from node.protocols.pastry.direct import DirectOverlay, way_of
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.population import LONG_US, QUIET
-from node.protocols.scribe.studies.parameters import LAN_US, JoinsParameters
+from node.protocols.scribe.studies.parameters import LAN_US, JoinsParameters, sizes_up_to
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
 from node.sim.quiet import cyclic_gc_disabled
@@ -60,13 +60,15 @@ class _Joins:
     def run(self) -> None:
         """Make all nodes join."""
         order = self._given.generator.permutation(len(self._handles))
-        clock = self._network.clock
+        clock, steps = self._network.clock, {*sizes_up_to(len(order), 100)}
         for done, address in enumerate(order.tolist()):
             there = order[:done]
             contact = int(self._proximity.nearest(np.array([address]), there)[0]) if done else None
             self._start(address, contact)
             self._network.run(clock.now_us + GROWTH * JOIN_US // max(GROWTH, done))
             self._given.tell(f"{done + 1} of {len(order)} nodes", done / len(order))
+            if done + 1 in steps:
+                self._given.write("growth", {"nodes": [done + 1], "messages": [self._network.sent]})
         for _ in range(ATTEMPTS):
             self._network.run(clock.now_us + 4 * JOIN_US)
             if all(node.pastry.is_active for node in self._nodes.values()):

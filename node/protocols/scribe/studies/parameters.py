@@ -1,5 +1,6 @@
 """Parameters of Scribe's studies (`cutset study NAME --set …`)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,6 +10,14 @@ NODES = Bounds(32, 1_000_000)
 GROUP_MIN = 11
 LAN_US = 1_000
 """Delay between a node and its router, in microseconds."""
+
+
+def sizes_up_to(most: int, least: int) -> Iterator[int]:
+    """Yield `least`, three times it, ten times it and so on, up to `most`."""
+    while least < most:
+        yield from (step * least for step in (1, 3) if step * least < most)
+        least *= 10
+    yield most
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,19 @@ class DepthParameters(Bounded):
         Bounded.__post_init__(self)
         if not 1 <= self.batch <= self.nodes:
             raise ValueError("batch should be from 1 to nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class RoutesParameters(Bounded):
+    """Parameters of routes. Overlays of 1,000, 3,000, 10,000 nodes and so on are measured, up to `nodes`."""
+
+    nodes: Annotated[int, NODES] = 100_000
+    routes: Annotated[int, Bounds(1, 1_000_000)] = 5_000
+    """Pairs of routes that are followed in each overlay."""
+
+    def sizes(self) -> Iterator[int]:
+        """Return the numbers of nodes."""
+        return sizes_up_to(self.nodes, 1_000)
 
 
 @dataclass(frozen=True, slots=True)

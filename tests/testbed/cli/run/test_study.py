@@ -131,8 +131,20 @@ def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
     hops, took = routes["hops"].mean(), routes["took_us"].sum()
     assert hops["joins"] == pytest.approx(hops["at once"], rel=0.05)
     assert took["joins"] == pytest.approx(took["at once"], rel=0.15)
+    assert pq.read_table(folder / "growth.parquet")["nodes"].to_pylist() == [100, 150]
     entries = pq.read_table(folder / "tables.parquet").to_pandas().groupby("made")["entries"].mean()
     assert entries["joins"] == pytest.approx(entries["at once"], rel=0.05)
+
+
+def test_routes_take_longer_ways_in_greater_overlays_and_meet_on_their_way(tmp_path):
+    folder = made_once(tmp_path, "scribe-routes", "--set", "nodes=1500", "--set", "routes=300")
+    routes = pq.read_table(folder / "routes.parquet").to_pandas()
+    hops = routes.groupby(["network", "nodes"])["hops"].mean()
+    for network in ("plane", "transit-stub"):
+        assert hops[network, 1000] < hops[network, 1500] < math.log(1500, 16) + 0.3
+    assert (routes["until_us"] <= routes["took_us"].max()).all()
+    plane = routes[routes["network"] == "plane"]
+    assert plane["took_us"].sum() / plane["direct_us"].sum() == pytest.approx(1.4, rel=0.15)  # 2001, 2.1
 
 
 @pytest.mark.parametrize(
