@@ -1,6 +1,5 @@
 """Hops, distance and convergence of Pastry's routes over the number of nodes, with the papers' numbers."""
 
-import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -8,11 +7,11 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Measure, PaperComparison, StudyContent, StudyResults
-from analysis.systems.scribe_depth import DIGIT_VALUES
+from analysis.pages.study.results import Measure, StudyContent, StudyResults
+from analysis.systems.papers import PaperComparison, paper_value
 
-PAPER_DISTANCE = {"plane": "1.4", "transit-stub": "1.59 to 2.2"}
-"""Distance of routes relative to the direct one: draft of 2001, 2.1; 2002, II."""
+PAPERS = {"plane": "scribe-2001", "transit-stub": "scribe-2002"}
+"""The paper that gives the distance of routes in each network."""
 BINS = 10
 """Groups of pairs of routes in the chart, by the distance of their sources."""
 
@@ -44,12 +43,13 @@ def _measure(results: StudyResults, network: str, nodes: int, what: str) -> Meas
 
 
 def _numbers(results: StudyResults, sizes: list[int]) -> Iterator[PaperComparison]:
-    for network, distance in PAPER_DISTANCE.items():
+    for network, paper in PAPERS.items():
         for nodes in sizes:
             measure = partial(_measure, results, network, nodes)
             overlay = f"{network}, {nodes:,} nodes"
-            hops = f"fewer than {math.ceil(math.log(nodes, DIGIT_VALUES))}"
+            hops = paper_value("scribe-2002", "hops")
             yield results.compared(f"Hops of a route, {overlay}", hops, measure("hops"))
+            distance = paper_value(paper, "distance")
             yield results.compared(f"Relative distance, {overlay}", distance, measure("distance"))
             yield results.compared(f"Convergence, {overlay}", "about 1", measure("convergence"))
 
@@ -58,14 +58,14 @@ def _over_sizes(results: StudyResults, sizes: list[int], what: str, title: str) 
     seed = results.seeds[0]
     series = tuple(
         sweep_series(network, number, x=sizes, y=[_measure(results, network, n, what)(seed) for n in sizes])
-        for number, network in enumerate(PAPER_DISTANCE)
+        for number, network in enumerate(PAPERS)
     )
     return SweepChart(what, title, Axis("nodes", kind="logarithmic"), Axis(title.lower()), series)
 
 
 def _convergence(results: StudyResults, nodes: int) -> SweepChart:
     series = []
-    for number, network in enumerate(PAPER_DISTANCE):
+    for number, network in enumerate(PAPERS):
         apart, until = (
             results.column(results.seeds[0], "routes", column, network=network, nodes=nodes) / 1e3
             for column in ("apart_us", "until_us")

@@ -14,9 +14,16 @@ from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.candidates import LeafCandidates
 from node.protocols.pastry.ids import shared_digits
 from node.protocols.pastry.known_nodes import KnownNodes
-from node.protocols.pastry.messages import JoinLeaves, JoinRing, JoinRows, Route, RoutePhase
+from node.protocols.pastry.messages import (
+    AuthorizedJoin,
+    JoinLeaves,
+    JoinRing,
+    JoinRows,
+    Route,
+    RoutePhase,
+)
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("join",)
@@ -78,7 +85,9 @@ class RingJoining:
         if not asked or self._attempts > 1:
             asked += [node.address for node in islice(self._last, LAST_ASKED)]
             self._last.rotate(-LAST_ASKED)
-        join = JoinRing(self.nodes.own.id, self.nodes.own.address, 0)
+        join, shown = JoinRing(self.nodes.own.id, self.nodes.own.address, 0), self._credentials
+        if shown:
+            join = AuthorizedJoin(join.id, join.address, join.rows, shown)
         for address in dict.fromkeys(asked):
             self.reach.send(address, Route(self.nodes.own.id, 0, 0, RoutePhase.PREFIX, join))
         self._wait()
@@ -101,6 +110,19 @@ class RingJoining:
         self.candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
 
     # --- Nodes on the way of a join
+
+    @property
+    def _credentials(self) -> int:
+        """The hash of the own credentials; 0: none. Messages show it."""
+        credentials = self.parameters.credentials
+        return id_of(f"credentials of the ring {credentials}") if credentials else 0
+
+    def admits(self, join: JoinRing) -> bool:
+        """Return whether a join shows the credentials that this node has."""
+        wanted, shown = self._credentials, join.credentials if isinstance(join, AuthorizedJoin) else 0
+        if wanted and shown != wanted:
+            self.emit(m.Log("join_denied", {"peer": join.address}, "warning"))
+        return not wanted or shown == wanted
 
     def help(self, route: Route, join: JoinRing, *, is_last: bool) -> Route:
         """Send the joining node what it needs from this one; return the join to forward.

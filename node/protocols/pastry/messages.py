@@ -1,6 +1,7 @@
 """Messages between Pastry nodes. The sender's address is the connection's; its id is in the message.
 
-Pastry's own messages (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES.
+Pastry's own messages (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES;
+AUTHORIZED_JOIN and ROW_REQUEST are sent only if parameters request them.
 MSPastry's (Castro, Costa, Rowstron: Performance and Dependability of Structured Peer-to-Peer Overlays, DSN
 2004) are LEAF_PROBE and its answer, by which leaf sets agree (figure 2). Messages about reachability are in
 `node.protocols.reachability`.
@@ -64,8 +65,22 @@ class JoinRing:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthorizedJoin(JoinRing):
+    """A join with credentials, for a ring that requires them (`pastryInit`, 2002, II.C)."""
+
+    credentials: Annotated[int, Field("K", "", "SHA-1 of the credentials", columns=())]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """A request for a row of the routing table, to replace a failed node. Answered by JOIN_ROWS."""
+
+    row: Annotated[int, Field("B", "", "number of the row: of digits that sender and receiver share")]
+
+
+@dataclass(frozen=True, slots=True)
 class JoinRows:
-    """Rows of a routing table, from a node on the way of a join."""
+    """Rows of a routing table, from a node on the way of a join or as the answer to ROW_REQUEST."""
 
     reads: ClassVar = ("{id}", "{nodes}")
 
@@ -117,7 +132,7 @@ class Goodbye:
 
 PASTRY_MESSAGES = (
     Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay, Routed,
-    Unheard, Goodbye,
+    Unheard, Goodbye, AuthorizedJoin, RowRequest,
 )  # fmt: skip
 
 

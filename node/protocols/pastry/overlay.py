@@ -32,6 +32,7 @@ from node.protocols.pastry.messages import (
     NodeBelief,
     Route,
     RoutePhase,
+    RowRequest,
 )
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.reachability.carrier import RoutingNode, TakeMessage
@@ -109,6 +110,7 @@ class Pastry(RoutingNode[Route]):
         takes: dict[type, TakeMessage] = {
             Route: self._route,
             JoinRows: self._join_rows,
+            RowRequest: self._row_request,
             JoinLeaves: self._join_leaves,
             LeafProbe: self._leaf_probe,
             LeafAnswer: self._leaf_answer,
@@ -200,6 +202,8 @@ class Pastry(RoutingNode[Route]):
             self._waiting.append(route)
             return
         join = route.message if isinstance(route.message, JoinRing) else None
+        if join is not None and not self._joining.admits(join):
+            return
         following, phase = self.nodes.following(route.key, route.phase)
         if join is not None and following.address == join.address:
             following, phase = self.nodes.before(following, route.key)
@@ -311,7 +315,11 @@ class Pastry(RoutingNode[Route]):
 
     def failed(self, node: NodeHandle) -> None:
         """See `reachability.ReachabilityWatcher`."""
+        row, _ = self.nodes.table.slot(node.id)
+        was_entry = node in self.nodes.table.row(row)
         was_leaf = self.nodes.remove(node)
+        if was_entry and self._parameters.row_repair:
+            self._ask_for_row(row)
         if self._candidates.fail(node) or was_leaf:
             self._failed[node.address] = node
         if was_leaf:
@@ -341,6 +349,22 @@ class Pastry(RoutingNode[Route]):
             self._become_active_if_joined()
 
     # --- The routing table
+
+    def _ask_for_row(self, row: int) -> None:
+        """Ask a random node of a row, or else of the next one that has any, for its row of this number.
+
+        Section 2.2 of the draft of 2001 repairs tables lazily, as Pastry's own paper details (Rowstron,
+        Druschel: Pastry, Middleware 2001, 2.4).
+        """
+        for number in sorted(each for each in self.nodes.table.rows if each >= row):
+            others = [node for node in self.nodes.table.row(number) if not self.reach.is_suspect(node)]
+            if others:
+                self.reach.send(others[self._rng.randrange(len(others))].address, RowRequest(row))
+                return
+
+    def _row_request(self, address: Address, message: RowRequest, relays: Relays | None) -> None:
+        nodes = (self.own, *self.nodes.table.row(message.row))
+        self.reach.answer(address, relays, JoinRows(self.own.id, nodes))
 
     def relays(self) -> Iterable[NodeHandle]:
         """See `reachability.ReachabilityWatcher`."""

@@ -29,6 +29,12 @@ class PastryParameters(ReachabilityParameters):
     """Time until a join without an answer is repeated."""
     remember_us: int = 5_000_000
     """Minimum interval between writes of a changed leaf set, for a restart; 0: never written."""
+    row_repair: bool = False
+    """Whether a failed node of the routing table is replaced by asking another node of its row; without it
+    only by nodes that this one hears of anyway."""
+    credentials: str = ""
+    """Credentials that a joining node must show; each node on the way of a join compares them with its own.
+    Empty: none are required."""
 
     def __post_init__(self) -> None:
         """Check the ranges. Raises ValueError that names the parameter."""

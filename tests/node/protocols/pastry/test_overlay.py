@@ -363,3 +363,37 @@ def test_a_node_whose_id_another_one_has_takes_a_new_one(contact):
     assert len(set(ids)) == 11
     assert overlay.nodes[3].pastry.own == taken
     assert_settled(overlay)
+
+
+def empty_slots(overlay):
+    """Return how many slots of all routing tables are empty or dead though a live node would fit."""
+    live = {node.pastry.own for node in overlay.nodes}
+    found = 0
+    for node in overlay.nodes:
+        table = node.pastry.nodes.table
+        fitting = {table.slot(each.id) for each in live - {node.pastry.own}}
+        found += len(fitting - {table.slot(each.id) for each in set(table) & live})
+    return found
+
+
+@pytest.mark.slow
+def test_failed_nodes_of_a_table_are_replaced_if_nodes_of_their_rows_are_asked():
+    left = []
+    for row_repair in (False, True):
+        overlay = Overlay(120, 7, parameters=PastryParameters(row_repair=row_repair))
+        overlay.kill_some(40)
+        overlay.route(600)
+        overlay.run(2 * REPAIR_US)
+        left.append(empty_slots(overlay))
+    assert left[1] < 0.6 * left[0]
+
+
+def test_a_ring_with_credentials_admits_only_nodes_that_show_them():
+    overlay = Overlay(6, parameters=PastryParameters(credentials="of the lab"))
+    assert_settled(overlay, half=HALF)
+    for address, shown in ((NEW, ""), (NEW + 1, "of others"), (NEW + 2, "of the lab")):
+        overlay.parameters = PastryParameters(credentials=shown)
+        overlay.join(address)
+    overlay.run(2_000_000)
+    assert [node.pastry.is_active for node in overlay.nodes] == [*[True] * 6, False, False, True]
+    assert all(NEW + 1 not in {each.address for each in node.pastry.nodes} for node in overlay.nodes[:6])
