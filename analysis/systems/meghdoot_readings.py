@@ -24,11 +24,15 @@ def page(results: StudyResults) -> StudyContent:
         tuple(
             PaperComparison(
                 ", ".join(str(value) for name, value in row.items() if name not in MEASURED),
-                paper or "",
-                f"{row['zones']} zones of at most {row['degree_max']} peers; "
-                f"{row['within_5_percent']:.1%} of events contact at most 5 % of {row['peers']} peers",
+                "",
+                f"{row['zones']} zones of at most {row['degree_max']} peers, "
+                f"{row['within_5_percent']:.0%} of events",
             )
             for row in rows
         ),
-        ("A reading: order, load of subscriptions, rule of splits, simulation event, wanted values.",),
+        (
+            "A reading: order, load of subscriptions, rule of splits, simulation event, wanted values."
+            " Percentages are of events that contact at most 5 % of the peers.",
+            f"The paper has {paper.text if paper else 'no'} zones.",
+        ),
     )

@@ -25,6 +25,7 @@ from experiments.campaigns.studies import StudyPlan, planned_studies
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.files.whole_files import write_whole
+from experiments.loader import experiment_names, load_experiment
 from experiments.records.json_files import read_json, write_json
 from experiments.records.validated_json import STRICT, Free, Name, Seed, Text, from_json
 
@@ -51,7 +52,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPoint:
-    """The numbers of a study or sweep. parameters: of a study; empty for an experiment."""
+    """The numbers of a study or sweep. parameters: of a study, or a sweep's that differ from its file."""
 
     name: Name
     parameters: Free
@@ -91,7 +92,27 @@ def measured_sweep(directory: SweepDirectory) -> MeasuredPoint:
     record = sweep.record
     rows = tuple(_row(each) for chart in sweep_charts(sweep) for each in chart.comparisons)
     seeds = tuple(range(record.seed, record.seed + record.repeat))
-    return MeasuredPoint(str(sweep.experiment["name"]), {}, seeds, record.commit or "", rows)
+    name = str(sweep.experiment["name"])
+    given, usual = dict(_flat(record.experiment)), dict(_flat(_experiment(name)))
+    changed = {path: value for path, value in given.items() if usual.get(path) != value}
+    return MeasuredPoint(name, changed, seeds, record.commit or "", rows)
+
+
+def _experiment(name: str) -> Mapping[str, Any]:
+    """Return an experiment as its file has it; nothing for one of the user's."""
+    if name not in experiment_names():
+        return {}
+    content: dict[str, Any] = load_experiment(name).model_dump(mode="json", by_alias=True, exclude_none=True)
+    return content
+
+
+def _flat(content: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values by dotted path; of the expectations, none."""
+    for name, value in content.items():
+        if isinstance(value, Mapping) and name != "sweep":
+            yield from _flat(value, f"{path}{name}.")
+        elif not name.startswith("expect"):
+            yield f"{path}{name}", value
 
 
 def _row(each: PaperComparison) -> MeasuredRow:
@@ -147,16 +168,19 @@ def written_pages(pages: Path = PAGES) -> Iterator[tuple[Path, str]]:
 
 
 def numbers_of(name: str, measured: Sequence[MeasuredPoint], planned: Sequence[StudyPlan]) -> list[str]:
-    """Return the table of a study or experiment: a column for each point, planned or measured."""
+    """Return the table of a study or experiment: a column for each planned point, then for other measured."""
     wanted = [plan[2] for plan in planned if plan[1] == name] or [{}]
     found = [(parameters, _measured_at(parameters, measured)) for parameters in wanted]
-    labels = [_label(parameters, wanted) for parameters in wanted]
+    shown = [point for _, point in found]
+    found += [(point.parameters, point) for point in measured if point not in shown]
+    labels = [_label(parameters, [each for each, _ in found]) for parameters, _ in found]
     points = [point for _, point in found if point is not None]
     if not points:
         return [f"Not measured: `{name}`" + (f" with {'; '.join(labels)}." if any(labels) else ".")]
     origins = {point.origin for point in points}
+    usual = "here" if len(found) == 1 else "as in its file"
     heads = [
-        f"{label} ({point.origin})" if point and len(origins) > 1 else label or "here"
+        f"{label or usual} ({point.origin})" if point and len(origins) > 1 else label or usual
         for label, (_, point) in zip(labels, found, strict=True)
     ]
     columns = [dict(_numbered(point.rows)) if point else {} for _, point in found]
@@ -177,7 +201,10 @@ def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint
 def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> str:
     """Return the parameters that differ between the points."""
     differing = (name for name in parameters if len({str(each.get(name)) for each in wanted}) > 1)
-    return ", ".join(f"{_text(parameters[name])} {name.replace('_', ' ')}" for name in differing)
+    return ", ".join(
+        f"{name}={parameters[name]}" if "." in name else f"{_text(parameters[name])} {name.replace('_', ' ')}"
+        for name in differing
+    )
 
 
 def _text(value: Any) -> str:
