@@ -8,6 +8,7 @@ from analysis.pages.report.sections import Report, ReportSection
 from analysis.pages.study.results import StudyContent, StudyResults
 from analysis.systems import (
     meghdoot_failures,
+    meghdoot_hops,
     meghdoot_paper,
     meghdoot_readings,
     meghdoot_report,
@@ -26,6 +27,7 @@ REPORTS: Mapping[str, Report] = {"meghdoot": meghdoot_report.report, "scribe": s
 STUDY_PAGES: Mapping[str, Callable[[StudyResults], StudyContent]] = {
     "meghdoot-events": meghdoot_paper.page,
     "meghdoot-failures": meghdoot_failures.page,
+    "meghdoot-hops": meghdoot_hops.page,
     "meghdoot-readings": meghdoot_readings.page,
     "meghdoot-stocks": meghdoot_paper.page,
     "meghdoot-subscriptions": meghdoot_paper.page,

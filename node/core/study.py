@@ -2,12 +2,14 @@
 display.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from node.core.content.content import ContentAttribute
+from node.core.content.value_distributions import Floats
 from node.core.machine import Randomness
 
 Ints = npt.NDArray[Any]
@@ -62,6 +64,9 @@ class StudyContext(Protocol):
     def routers(self, **shape: Any) -> RouterPaths:
         """Return the network of the seed. shape: fields of `topologies.generated.transit_stub`."""
 
+    def rows(self, path: str, attributes: Sequence[ContentAttribute]) -> Floats:
+        """Return the rows of a CSV or Parquet file, whose columns have the attributes' names."""
+
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
         """Add rows to a table."""
 
@@ -73,3 +78,11 @@ class StudyContext(Protocol):
 
     def tell(self, doing: str, done: float) -> None:
         """Report the current step and the progress, from 0 to 1."""
+
+
+def sizes_up_to(most: int, least: int) -> Iterator[int]:
+    """Yield `least`, three times it, ten times it and so on, up to `most`."""
+    while least < most:
+        yield from (step * least for step in (1, 3) if step * least < most)
+        least *= 10
+    yield most

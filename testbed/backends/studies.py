@@ -27,6 +27,9 @@ import pyarrow.parquet as pq
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import remove
 from experiments.records.json_files import write_json
+from experiments.workloads.event_rows import columns_of, read_rows
+from node.core.content.content import ContentAttribute
+from node.core.content.value_distributions import Floats
 from node.core.study import Ints
 from node.systems import resolve, studies_of
 from topologies.generated.router_arrays import RouterArrays
@@ -59,6 +62,10 @@ class StudyTables:
         """Return the routers of a topology; see `node.core.study.StudyContext`."""
         asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed, **shape}
         return RouterArrays(TransitStub.model_validate(asked).network())
+
+    def rows(self, path: str, attributes: Sequence[ContentAttribute]) -> Floats:
+        """Return the rows of a file; see `node.core.study.StudyContext`. Raises InputError."""
+        return read_rows(Path(path), columns_of(attributes, {}))
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
         """Append rows to a table; see `node.core.study.StudyContext`."""

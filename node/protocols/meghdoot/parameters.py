@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from node.core.bounds import AT_LEAST_1MS, Bounds
 from node.protocols.can.parameters import CanParameters
 
-PropagationForm = Literal["unique", "basic"]
+PropagationForm = Literal["unique", "basic", "checked"]
 MeghdootDelivery = Literal["exactly-once", "best-effort"]
 JoinPlace = Literal["by-load", "anywhere"]
 LoadMeasure = Literal["matching", "stored"]
@@ -22,7 +22,8 @@ class MeghdootParameters(CanParameters):
     tick_us: Annotated[int, AT_LEAST_1MS] = 100_000
     """Interval of publications."""
     propagation: PropagationForm = "unique"
-    """Zones that forward an event to a zone: `unique`, one; `basic`, all on its lower right (3.4)."""
+    """Zones that forward an event to a zone: `unique`, one; `basic`, all on its lower right (3.4); `checked`,
+    those of them that have no neighbour on their own lower right that could do so: the paper's check."""
     delivery: MeghdootDelivery = "exactly-once"
     """`best-effort` is the paper's: nothing is confirmed, and events may be lost."""
     mirror: bool = True

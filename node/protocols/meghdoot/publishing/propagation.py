@@ -73,7 +73,7 @@ class Propagation:
         self._mail = mail
         self._held = held
         self._waves = waves
-        self._is_basic = parameters.propagation == "basic"
+        self._form = parameters.propagation
         self._is_confirming = parameters.is_confirming
         self._seen: dict[Key, None] = {}
 
@@ -119,7 +119,7 @@ class Propagation:
             return
         self.counts.visits += 1
         notified = spread.visit(zone)
-        children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
+        children = zone.children(spread.region, self._form, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps)

@@ -6,6 +6,7 @@ from typing import Any
 from node.core.declaration import Study
 from node.protocols.meghdoot.studies.parameters import (
     FailuresParameters,
+    HopsParameters,
     PaperParameters,
     ReadingsParameters,
 )
@@ -50,6 +51,11 @@ STUDIES = {
         tuple(
             {"peers": peers, "source": source} for source in ("uniform", "stocks") for peers in (100, 1_000)
         ),
+    ),
+    "meghdoot-hops": Study(
+        "hops of routes over the number of peers and of dimensions (2.2)",
+        HopsParameters(),
+        "node.protocols.meghdoot.studies.hops:execute",
     ),
     "meghdoot-failures": Study(
         "failure of a tenth of all peers at once: events missed and late; not in the paper",

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from node.core import machine as m
-from node.core.content import stock_quotes
 from node.core.content.content_matching import EventIndex
 from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
@@ -21,7 +20,7 @@ from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address
 from node.core.study import StudyContext
 from node.protocols.meghdoot.studies.parameters import FailuresParameters
-from node.protocols.meghdoot.studies.peers import Peers
+from node.protocols.meghdoot.studies.peers import Peers, quotes
 from node.sim.quiet import cyclic_gc_disabled
 
 SECOND_US = 1_000_000
@@ -64,8 +63,8 @@ class _Scenario:
     ) -> None:
         self._parameters = parameters
         self._rng = np.random.default_rng(given.seed)
-        workload = stock_quotes.workload(uniform=False)
-        self._events = EventValues(workload, given.seed)
+        workload, rows = quotes(False, parameters.file, given)
+        self._events = EventValues(workload, given.seed, rows=rows)
         drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, self._rng)
         self._drawn = drawn.first(parameters.subscriptions)
         beats = {

@@ -28,7 +28,7 @@ from node.protocols.meghdoot.node import MeghdootNode
 from node.protocols.meghdoot.region import affected
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.studies.parameters import PaperParameters
-from node.protocols.meghdoot.studies.peers import Peers
+from node.protocols.meghdoot.studies.peers import Peers, quotes
 from node.sim.quiet import cyclic_gc_disabled
 
 TELL_EACH = 500
@@ -51,10 +51,10 @@ class PaperSimulation:
 
     def __init__(self, parameters: PaperParameters, given: StudyContext) -> None:
         self._parameters, self._given = parameters, given
-        workload = stock_quotes.workload(uniform=parameters.source == "uniform")
+        workload, rows = quotes(parameters.source == "uniform", parameters.file, given)
         if parameters.wanted == "uniform":
             workload["attributes"] = list(stock_quotes.ATTRIBUTES)
-        self._events = EventValues(workload, given.seed)
+        self._events = EventValues(workload, given.seed, rows=rows)
         self._space = Space(self._events.attributes)
         drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, given.generator)
         self._subscriptions = [each for wish in drawn.by_wish() for each in wish][: parameters.subscriptions]

@@ -1,10 +1,12 @@
 """Parameters of Meghdoot's studies (`cutset study NAME --set …`)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from node.core.bounds import Bounded, Bounds
-from node.protocols.meghdoot.parameters import MATCH_COST, LoadMeasure, SplitRule
+from node.core.study import sizes_up_to
+from node.protocols.meghdoot.parameters import MATCH_COST, LoadMeasure, PropagationForm, SplitRule
 
 SUBSCRIPTIONS = Bounds(1, 1_000_000)
 Events = Literal["uniform", "stocks"]
@@ -22,6 +24,8 @@ class PaperParameters(Bounded):
     events: Annotated[int, Bounds(1, 10_000_000)] = 115_000
     source: Events = "uniform"
     """Events with uniformly distributed values, or stock quotes."""
+    file: str = ""
+    """A CSV or Parquet file with quotes, which are the events; its columns have the attributes' names."""
     order: Order = "mixed"
     """Order of subscriptions and events: random, or all subscriptions first; with `installed` no peer joins
     before the first event."""
@@ -33,7 +37,7 @@ class PaperParameters(Bounded):
     """A subscription or an event as a whole, or each message of it."""
     load_every_percent: Annotated[float, Bounds(0.1, 1_000)] = 10.0
     """Growth of the number of peers after which they exchange their loads."""
-    propagation: Literal["unique", "basic"] = "unique"
+    propagation: PropagationForm = "unique"
     """Zones that forward an event to a zone (3.4)."""
     load_counts: LoadMeasure = "matching"
     split_rule: SplitRule = "less-work"
@@ -51,6 +55,7 @@ class ReadingsParameters:
     subscriptions: int = 14_029
     events: int = 115_000
     source: Events = "uniform"
+    file: str = ""
     load_every_percent: float = 10.0
     match_cost: float = 0.5
     events_after_joins: int = 1_000
@@ -71,9 +76,25 @@ class ReadingsParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class FailuresParameters(Bounded):
-    """Parameters of the failure of part of all peers at once. Events are stock quotes."""
+class HopsParameters(Bounded):
+    """Parameters of routes. Overlays of 100, 300, 1,000 peers and so on are measured, up to `peers`."""
 
+    peers: Annotated[int, Bounds(2, 100_000)] = 3_000
+    attributes: Annotated[int, Bounds(1, 7)] = 7
+    """The most attributes; 1, 2, 3, 5 and 7 are measured, with twice as many dimensions."""
+    routes: Annotated[int, Bounds(1, 1_000_000)] = 2_000
+    """Routes that are followed in each overlay."""
+
+    def sizes(self) -> Iterator[int]:
+        """Return the numbers of peers."""
+        return sizes_up_to(self.peers, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresParameters(Bounded):
+    """Parameters of the failure of part of all peers at once. Events are stock quotes, a file's or drawn."""
+
+    file: str = ""
     peers: Annotated[int, Bounds(20, 100_000)] = 1_000
     subscriptions: Annotated[int, SUBSCRIPTIONS] = 2_000
     failing_percent: Annotated[float, Bounds(0, 50, is_open=True)] = 10.0

@@ -7,10 +7,13 @@ is quiet between two actions.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from node.core.content.content import Range
+from node.core.content import stock_quotes
+from node.core.content.content import Range, attributes_of
+from node.core.content.value_distributions import Floats
 from node.core.machine import Randomness
 from node.core.peers.peer_pool import Address
 from node.core.specification import PlannedSubscription as Asked
+from node.core.study import StudyContext
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
 from node.protocols.overlay.node import unplanned_spec
@@ -32,6 +35,14 @@ SILENT: Mapping[str, Any] = {
     "delivery": "best-effort",
     "mirror": False,
 }
+
+
+def quotes(uniform: bool, file: str, given: StudyContext) -> tuple[dict[str, Any], Floats | None]:
+    """Return the paper's workload (5.1), and the rows of a file with quotes if one is given."""
+    workload = stock_quotes.workload(uniform=uniform)
+    if not file:
+        return workload, None
+    return {**workload, "events": {"source": "rows"}}, given.rows(file, attributes_of(workload))
 
 
 class Peers:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.layers import OwnershipChange, zone_id
-from node.protocols.meghdoot.region import NextZones, SpaceRegion, Steps, steps_of_zone
+from node.protocols.meghdoot.parameters import PropagationForm
+from node.protocols.meghdoot.region import NextZones, SpaceRegion, Steps, is_upper_left, steps_of_zone
 from node.protocols.meghdoot.transport import OverlayView
 
 Child = tuple[int, Address]
@@ -64,12 +65,19 @@ class HeldZone:
             self._next.remove(row)
             del self._beside[row]
 
-    def children(self, region: SpaceRegion, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
+    def children(
+        self, region: SpaceRegion, form: PropagationForm = "unique", *, is_for_owners: bool = False
+    ) -> list[Child]:
         """Return the zones and holders to which something goes that spreads over a region.
 
-        is_basic: use the paper's printed algorithm. is_for_owners: replicas must not be used.
+        is_for_owners: replicas must not be used.
         """
-        rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
+        if form == "unique":
+            rows = self._next.children(region)
+        else:
+            rows = self._next.all_upper_left(region)
+            if form == "checked" and rows:
+                rows = self._unserved(region, rows)
         known, turns = self._holders, self._turns
         children = []
         for row in rows:
@@ -80,6 +88,16 @@ class HeldZone:
                 turns[zone] = turn + 1
             children.append((zone, holders[turn % len(holders)]))
         return children
+
+    def _unserved(self, region: SpaceRegion, rows: Sequence[int]) -> Sequence[int]:
+        """Return the neighbours to which no neighbour on this zone's lower right could forward (3.4)."""
+        around = self._overlay.beside(self.zone).zones
+        before = [each for each in around if is_upper_left(self.zone, each) and region.touches(each)]
+
+        def is_served(zone: Zone) -> bool:
+            return any(is_upper_left(zone, each) and each.adjacent(zone) for each in before)
+
+        return [row for row in rows if not is_served(self._beside[row][1])]
 
     def _look_up(self, row: int) -> tuple[int, Sequence[Address]]:
         owner, beside = self._beside[row]

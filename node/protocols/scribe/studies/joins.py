@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from node.core.peers.peer_pool import Address
-from node.core.study import StudyContext
+from node.core.study import StudyContext, sizes_up_to
 from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay, way_of
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.population import LONG_US, QUIET
-from node.protocols.scribe.studies.parameters import LAN_US, JoinsParameters, sizes_up_to
+from node.protocols.scribe.studies.parameters import LAN_US, JoinsParameters
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
 from node.sim.quiet import cyclic_gc_disabled

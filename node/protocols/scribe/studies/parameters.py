@@ -5,19 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from node.core.bounds import Bounded, Bounds
+from node.core.study import sizes_up_to
 
 NODES = Bounds(32, 1_000_000)
 GROUP_MIN = 11
 LAN_US = 1_000
 """Delay between a node and its router, in microseconds."""
-
-
-def sizes_up_to(most: int, least: int) -> Iterator[int]:
-    """Yield `least`, three times it, ten times it and so on, up to `most`."""
-    while least < most:
-        yield from (step * least for step in (1, 3) if step * least < most)
-        least *= 10
-    yield most
 
 
 @dataclass(frozen=True, slots=True)

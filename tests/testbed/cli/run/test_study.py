@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -207,10 +208,35 @@ def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
     assert "figure 9a" in (folder.parents[1] / "report.html").read_text()
 
 
-def test_the_basic_algorithm_repeats_visits(tmp_path):
+def test_the_events_of_a_study_may_be_rows_of_a_file(tmp_path, capsys):
+    """All quotes are the same: no event affects other zones than the first one, once there are all peers."""
+    table = pa.table(
+        {
+            "date": ["2001-05-07"] * 3,
+            "symbol": ["acme"] * 3,
+            **{name: [20.0] * 3 for name in ("open", "high", "low", "close")},
+            "volume": [1_000] * 3,
+        }
+    )
+    pq.write_table(table, tmp_path / "quotes.parquet")
+    small = ["--set", "peers=12", "--set", "subscriptions=40", "--set", "events=300"]
+    asked = ["meghdoot-stocks", *small, "--set", f"file={tmp_path / 'quotes.parquet'}"]
+    events = pq.read_table(made_once(tmp_path / "runs", *asked, page=False) / "events.parquet").to_pandas()
+    assert events[events["peers"] == 12]["visited"].tail(50).nunique() == 1
+    assert run(["study", "meghdoot-stocks", "--set", "file=none.csv", "--out", str(tmp_path / "bad")]) == 2
+    assert "none.csv" in capsys.readouterr().err
+
+
+def test_the_basic_algorithm_repeats_visits_and_the_printed_check_saves_most(tmp_path):
     small = ["--set", "peers=20", "--set", "subscriptions=60", "--set", "events=300"]
-    folder = made_once(tmp_path, "meghdoot-stocks", *small, "--set", "propagation=basic", page=False)
-    assert json.loads((folder / "numbers.json").read_text())["repeats"] > 0
+    found = {}
+    for form in ("basic", "checked"):
+        asked = ("meghdoot-stocks", *small, "--set", f"propagation={form}")
+        found[form] = json.loads(
+            (made_once(tmp_path / form, *asked, page=False) / "numbers.json").read_text()
+        )
+    assert found["basic"]["missed"] == found["checked"]["missed"] == 0
+    assert found["checked"]["repeats"] < found["basic"]["repeats"] / 2
 
 
 def test_the_more_matching_costs_the_more_zones_are_split(tmp_path):
@@ -233,6 +259,17 @@ def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
     assert events[events.at_s < 0].missed.sum() == 0
     numbers = json.loads((folder / "numbers.json").read_text())
     assert numbers["alive mirror"] == numbers["alive no copies"] == 18
+
+
+def test_routes_of_peers_have_hops_of_the_papers_order(tmp_path):
+    small = ["--set", "peers=150", "--set", "attributes=2", "--set", "routes=300"]
+    folder = made_once(tmp_path, "meghdoot-hops", *small)
+    rows = pq.read_table(folder / "routes.parquet").to_pandas()
+    assert (rows["zones"] == rows["peers"]).all()
+    hops = rows.groupby(["dimensions", "peers"])["hops"].mean()
+    for dimensions in (2, 4):
+        for peers in (100, 150):
+            assert 0.2 < hops[dimensions, peers] / (dimensions * peers ** (1 / dimensions)) < 0.5
 
 
 FEW = ["--set", "peers=20", "--set", "subscriptions=20", "--set", "events=60"]
