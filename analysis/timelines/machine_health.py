@@ -144,8 +144,8 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
     problems = []
     for probe in record.probes:
         hop = (probe.origin, probe.target)
-        if hop not in metadata.link_of:
-            continue
+        if hop not in metadata.link_of or metadata.rerouted is not None:
+            continue  # a probe between regions whose routes are not fixed does not tell its link
         index = 0 if probe.when == "before" else -1
         there, back = (_period(metadata, h, index) for h in (hop, hop[::-1]))
         name = f"round trip {hop[0]}-{hop[1]} {probe.when} the run"

@@ -137,6 +137,7 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: RunFindings, n
         invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     lines = [
         *_loosened(record),
+        *_rerouted(metadata),
         *confirmations.notes(findings.confirmations),
         *findings.notes,
         *notes,
@@ -167,6 +168,14 @@ def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFi
         "clocks": findings.clocks,
     }
     return {name: section for name, section in sections.items() if section}
+
+
+def _rerouted(metadata: RunMetadata) -> list[str]:
+    """Return what is not proven if a routing protocol chose the routes."""
+    if metadata.rerouted is None:
+        return []
+    planned = "but `wan` and `traffic` count packets on the planned routes"
+    return [f"routes were not fixed: links are judged by the packets that crossed them, {planned}"]
 
 
 def _loosened(record: RunRecord) -> list[str]:

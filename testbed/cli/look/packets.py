@@ -81,6 +81,11 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "--retransmissions", is_flag=True, help="Show retransmissions: when, which bytes, which messages."
 )
+@click.option(
+    "--routing",
+    is_flag=True,
+    help="Show the messages of the gateways' routing protocol, as tshark names them; takes times and --link.",
+)
 @once(
     "--pcap",
     type=FILE,
@@ -136,7 +141,7 @@ def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     run = named_run(run_names[0])
     check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
-    if not (asked["pcap"] or asked["retransmissions"]):
+    if not (asked["pcap"] or asked["retransmissions"] or asked["routing"]):
         check_messages(run)
     record, clocks = read_on_reference(run)
     metadata = read_metadata(record, clocks)
@@ -146,6 +151,8 @@ def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"], asked["at"])
+        elif asked["routing"]:
+            output.show_routing(asked["links"], as_json=as_json)
         elif asked["retransmissions"]:
             output.show_retransmissions(as_json=as_json)
         elif asked["raw"]:
@@ -168,7 +175,7 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
         raise click.UsageError(f"--from {asked['from_s']} is not before --to {asked['to_s']}")
     if asked["region_of"] and (asked["streams"] or asked["seq"]):
         raise click.UsageError("--region-of names the event: leave out --stream and --seq")
-    ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
+    ways = [name for name in ("raw", "retransmissions", "routing", "pcap") if asked[name]]
     if len(ways) > 1:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} exclude each other")
     if asked["pcap"] and (as_json or asked["limit"]):

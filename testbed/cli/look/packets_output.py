@@ -4,8 +4,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from analysis.inspect.packets.lines import COLUMNS, Lines, plain
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import is_known_system, programs_of
+from experiments.files.sanitize import printable
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -84,6 +85,24 @@ class MessageListing:
         segments = _number(len({segment(again) for again in shown}), "segment")
         counts = f"{_number(len(shown), 'repetition')} of {segments}"
         click.echo(counts + self._stopped(more), err=True)
+
+    def show_routing(self, links: Sequence[str], *, as_json: bool) -> None:
+        """Print each message of the gateways' routing protocol."""
+        from analysis.inspect.packets.routing_messages import routing_messages
+
+        lines, shown = self._liner(), 0
+        for each in routing_messages(self.run, self.metadata, self.wanted.times, links):
+            if shown == self.limit:
+                break
+            shown += 1
+            if as_json:
+                _write([[json.dumps({"t": self.metadata.seconds(each.t_ns), **asdict(each)})]])
+                continue
+            ends = f"{each.sender:>8} -> {each.receiver:<8}"
+            line = f"{lines.time(each.t_ns)}  {ends}  {each.link:<12}  {each.protocol:<12}  {each.text}"
+            _write([[*lines.faults_until(each.t_ns), printable(line)]])
+        if not as_json:
+            click.echo(f"{_number(shown, 'message')} of the routing protocol", err=True)
 
     def write_packets(self, path: Path, at: str | None) -> None:
         """Write the packets to a file, or to standard output for `-`. at: as captured at one place; None:

@@ -1,0 +1,126 @@
+"""Routing protocols of gateways: what topologies may ask for, what FRR is told, and what kernels report."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.timelines.links.route_history import RouteHistory
+from experiments.loader import load_experiment
+from experiments.planned.plan import Plan, plan_from_json, plan_to_json
+from experiments.records.observations import RouteChange
+from testbed.backends.simulator import Simulator
+from testbed.errors import MachineError
+from testbed.network.network_layout import make_layout
+from testbed.network.routing import daemons
+from testbed.network.routing.frr_configuration import configuration
+from testbed.planning import make_plan
+from tests.refusals import refusal
+from topologies.loader import load_topology
+
+EXPERIMENT = """\
+name: pair
+topology: TOPOLOGY
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 1}
+workload: {event_size: 100B, rate: 10/s}
+duration: 2s
+"""
+TOPOLOGY = """\
+name: pair
+regions: {a: {}, b: {}}
+links: [{between: [a, b], delay: 15ms, backward: {delay: 20ms}}]
+"""
+TRIANGLE = """
+  name: triangle
+  regions: {a: {}, b: {}, c: {}}
+  links: [{between: [a, b], delay: 1ms}, {between: [a, c], delay: 1ms}, {between: [b, c], delay: 1ms}]
+  routing: ospf
+"""
+
+
+def plan_of(folder: Path, routing: str) -> Plan:
+    (folder / "pair.yaml").write_text(f"{TOPOLOGY}routing: {routing}\n")
+    (folder / "try.yaml").write_text(EXPERIMENT.replace("TOPOLOGY", "./pair.yaml"))
+    experiment = load_experiment(str(folder / "try.yaml"))
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+
+
+def configured(plan: Plan, gateway: str, daemon: str) -> list[str]:
+    return configuration(plan, make_layout(plan), gateway, daemon).splitlines()
+
+
+def test_ospf_has_the_links_delays_as_costs_and_the_timers_asked_for(tmp_path):
+    plan = plan_of(tmp_path, "{protocol: ospf, hello: 2s, bfd: {interval: 100ms}}")
+    assert plan_from_json(plan_to_json(plan)) == plan
+    ours, theirs = configured(plan, "a-gw", "ospfd"), configured(plan, "b-gw", "ospfd")
+    assert " ip ospf cost 150" in ours
+    assert " ip ospf cost 200" in theirs
+    assert {" ip ospf hello-interval 2", " ip ospf dead-interval 40", " ip ospf bfd profile wan"} <= set(ours)
+    assert ours[1:4] == ["interface eth0", " ip ospf area 0", " ip ospf passive"]
+    assert configured(plan, "a-gw", "bfdd")[-2:] == ["  receive-interval 100", "  transmit-interval 100"]
+    assert make_layout(plan).routes["a-gw"] == ()
+
+
+def test_bgp_has_a_system_for_each_region_and_a_session_on_each_link(tmp_path):
+    lines = configured(plan_of(tmp_path, "bgp"), "b-gw", "bgpd")
+    assert "router bgp 64513" in lines
+    assert " neighbor 10.255.0.1 remote-as 64512" in lines
+    assert " timers bgp 60 180" in lines
+    assert lines[-1] == "  network 10.1.0.0/16"
+
+
+def test_static_is_the_default(tmp_path):
+    plan = plan_of(tmp_path, "static")
+    assert plan.routing is None
+    assert len(make_layout(plan).routes["a-gw"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("routing", "said"),
+    [
+        ("rip", "routing.protocol: "),
+        ("{protocol: static, hello: 2s}", "routing.hello: is without effect with static routes"),
+        ("{protocol: ospf, hello: 1500ms}", "routing.hello: should be whole seconds"),
+        ("{protocol: ospf, dead: 5s}", "routing.dead: should be longer than hello, 10s"),
+        ("{protocol: ospf, bfd: {interval: 5ms}}", "routing.bfd.interval: "),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_field(tmp_path, routing, said):
+    assert said in refusal(plan_of, tmp_path, routing)
+
+
+def test_weights_are_for_static_routes(tmp_path):
+    text = TOPOLOGY.replace("delay: 15ms", "delay: 15ms, weight: 1") + "routing: ospf\n"
+    (tmp_path / "pair.yaml").write_text(text)
+    assert "links.0.weight: is for static routes" in refusal(load_topology, str(tmp_path / "pair.yaml"))
+
+
+def test_virtual_time_refuses_it(tmp_path):
+    said = refusal(Simulator().adapted, plan_of(tmp_path, "ospf"))
+    assert "topology.routing: routes in virtual time are fixed: use --on local" in said
+
+
+def test_a_machine_without_the_daemons_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(daemons, "PROGRAMS", tmp_path / "nowhere")
+    with pytest.raises(MachineError, match=r"`routing: ospf` needs what is not installed: .*package frr"):
+        daemons.check_routing(plan_of(tmp_path, "ospf"))
+
+
+def test_routes_are_followed_through_their_changes(tmp_path):
+    (tmp_path / "try.yaml").write_text(EXPERIMENT.replace("TOPOLOGY", TRIANGLE))
+    experiment = load_experiment(str(tmp_path / "try.yaml"))
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    changes = [
+        RouteChange(10, "a", "c", "a-c"),
+        RouteChange(10, "b", "c", "b-c"),
+        RouteChange(20, "a", "c", "a-b"),  # b still sends to c by a: a loop
+        RouteChange(20, "b", "c", "a-b"),
+        RouteChange(30, "b", "c", "b-c"),
+        RouteChange(40, "b", "c", ""),
+    ]
+    directions = RouteHistory.from_changes(plan, changes).directions
+    assert directions(("a", "c"), 5) == []
+    assert directions(("a", "c"), 15) == [("a-c", "forward")]
+    assert directions(("a", "c"), 25) == []
+    assert directions(("a", "c"), 35) == [("a-b", "forward"), ("b-c", "forward")]
+    assert directions(("a", "c"), 45) == []
