@@ -69,12 +69,14 @@ def figure_10(sweep: SweepResults) -> tuple[SweepChart, ...]:
         lines: list[ChartSeries] = []
         comparisons: list[PaperComparison] = []
         for run in _once(sweep):
-            if (run.workload("keys") or {}).get("distribution") != kind:
-                continue
+            keys = run.workload("keys") or {}
+            if keys.get("distribution") != kind or (kind == "zeta" and keys.get("insertions")):
+                continue  # an unbounded set has no insertions
             points = _stored(run)
             if points:
                 lines.append(_line(_name(run), len(lines), points))
-                paper = paper_value(PAPER, "saved", kind) or ""
+                inserted = bool(keys.get("insertions"))
+                paper = paper_value(PAPER, *(("insertions",) if inserted else ("saved", kind))) or ""
                 comparisons.append(PaperComparison(f"Saved, {_name(run)}", paper, _saved(points)))
         charts.append(
             SweepChart(

@@ -12,7 +12,7 @@ from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, numbe
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.papers import PaperComparison, paper_number, paper_value
 from analysis.systems.sprinkler_collection import figure_9, figure_10
-from analysis.systems.sprinkler_outage import figure_7
+from analysis.systems.sprinkler_outage import figure_1, figure_7
 
 PAPER = "sprinkler-2013"
 UNSAID = "only in the figure"
@@ -101,7 +101,6 @@ def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
             of="figure 5b",
             references=_offered(runs),
             comparisons=(
-                *_points(sweep, _rates),
                 PaperComparison(
                     "Best fanout",
                     paper_value(PAPER, "best-fanout") or "",
@@ -112,6 +111,7 @@ def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
                     paper_value(PAPER, "best-throughput") or "",
                     NOT_MEASURED if best is None else large(means[best].high, "events/s"),
                 ),
+                *_points(sweep, _rates),
             ),
         ),
     )
@@ -209,6 +209,7 @@ def _offered(runs: Sequence[SweepRunResult]) -> tuple[Reference, ...]:
 FIGURES: Mapping[str, ChartBuilder] = {
     **dict.fromkeys(("4", "4a", "4b"), figure_4),
     **dict.fromkeys(("5", "5b"), figure_5),
+    "1": figure_1,
     "6": figure_6,
     **dict.fromkeys(("7", "8"), figure_7),
     "9": figure_9,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.report.formatting import NOT_MEASURED, percent, with_unit
+from analysis.pages.report.formatting import NOT_MEASURED, number, percent, with_unit
 from analysis.sweeps import SweepResults, SweepRunResult
 from analysis.systems.papers import PaperComparison, paper_value
 
@@ -49,27 +49,17 @@ class _Outage:
 
 def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot throughput and latency over time, with the paper's words beside the numbers."""
-    found = [(run, outage) for run in sweep.measured if (outage := _outage(run)) is not None]
-    if not found:
+    outage = _outage(sweep.measured[0]) if len(sweep.runs) == len(sweep.measured) == 1 else None
+    if outage is None:
         return ()
-    several = len(sweep.runs) > 1
-    comparisons = [
-        each
-        for run, outage in found
-        for each in _comparisons(outage, f", {run.point.label}" if several else "")
-    ]
-    outage = found[0][1]
     throughput = SweepChart(
         "figure-7a",
         "Throughput over time",
         Axis("time, s"),
         Axis("events/s at one client", "events/s"),
-        tuple(
-            sweep_series(run.point.label or "throughput", place, x=each.at_s, y=each.per_s)
-            for place, (run, each) in enumerate(found)
-        ),
+        (sweep_series("throughput", 0, x=outage.at_s, y=outage.per_s),),
         of="figure 7a",
-        comparisons=tuple(comparisons),
+        comparisons=tuple(_comparisons(outage)),
     )
     latency = SweepChart(
         "figure-7b",
@@ -84,6 +74,37 @@ def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
         of="figure 7b",
     )
     return throughput, latency
+
+
+def figure_1(sweep: SweepResults) -> tuple[SweepChart, ...]:
+    """Plot how often proxies change sources late, for the subscription rule of figure 1 and Cutset's."""
+    late = [run.figure("convergence", "late_switches") for run in sweep.measured]
+    return (
+        SweepChart(
+            "figure-1",
+            "Changes of source long after the last fault",
+            Axis("run"),
+            Axis("changes of source"),
+            (sweep_series("changes", 0, x=range(1, len(late) + 1), y=[each or 0.0 for each in late]),),
+            of="figure 1",
+            comparisons=tuple(PaperComparison(run.point.label, "", _stability(run)) for run in sweep.runs),
+        ),
+    )
+
+
+def _stability(run: SweepRunResult) -> str:
+    """Return whether streams come to rest after the last fault of a run."""
+    if not run.summary:
+        return NOT_MEASURED
+    switch_s = (run.summary.get("recovery") or {}).get("cut", {}).get("switch_s")
+    return "; ".join(
+        (
+            f"events flow again after {with_unit(switch_s, 's')}",
+            f"{number(run.figure('convergence', 'late_switches'))} late changes of source",
+            f"{number(run.figure('convergence', 'stalled'))} streams stalled",
+            f"{number(run.figure('events', 'lost'))} deliveries lost",
+        )
+    )
 
 
 def _outage(run: SweepRunResult) -> _Outage | None:
@@ -115,7 +136,7 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[Values, Values]:
     return table[:, 0], table[:, 1]
 
 
-def _comparisons(outage: _Outage, which: str) -> list[PaperComparison]:
+def _comparisons(outage: _Outage) -> list[PaperComparison]:
     cut_s, healed_s, normal = outage.cut_s, outage.healed_s, outage.normal
     at_s, level = outage.at_s, outage.per_s / normal
     during = (at_s >= cut_s) & (at_s < healed_s)
@@ -130,7 +151,7 @@ def _comparisons(outage: _Outage, which: str) -> list[PaperComparison]:
     def line(name: str, ours: str) -> PaperComparison:
         value = paper_value("sprinkler-2013", name)
         assert value
-        return PaperComparison(value.what + which, value, ours)
+        return PaperComparison(value.what, value, ours)
 
     def during_ms(region: str) -> str:
         peak = outage.latency_ms(region, cut_s, cut_s + GLITCH_S).max()

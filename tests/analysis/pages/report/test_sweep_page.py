@@ -69,6 +69,70 @@ def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Ma
     assert first.comparisons[0].ours.startswith("207")  # of the calm ones only
 
 
+def test_figure_7_measures_what_the_paper_says_of_an_outage(tmp_path: Path) -> None:
+    def level(at_s: float) -> float:
+        """Throughput: a dip for a second, then above normal for two, and a glitch after the link is back."""
+        return 0.8 if 19 <= at_s < 20 else 1.2 if 20 <= at_s < 22 else 0.95 if at_s == 41 else 1.0
+
+    def delay_ms(region: str, at_s: float) -> float:
+        return 200 if region == "r0" or not 19 <= at_s < 41 else 900 if at_s < 20 else 210
+
+    def tables(path: Path) -> None:
+        bins = [number / 2 for number in range(100)]
+        rates = [
+            {
+                "scope": "region",
+                "name": f"r{region}",
+                "start_s": at_s,
+                "bin_s": 0.5,
+                "events_per_s": 1e6 * level(at_s),
+            }
+            for region in range(4)
+            for at_s in bins
+        ]
+        times = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+        delays = [
+            {
+                "origin": region,
+                "start_s": at_s,
+                "bin_s": 0.5,
+                "count": 9,
+                **dict.fromkeys(times, delay_ms(region, at_s)),
+            }
+            for region in ("r0", "r1", "r2", "r3")
+            for at_s in bins
+        ]
+        for name, rows, schema in (
+            ("throughput", rates, schemas.THROUGHPUT),
+            ("latency", delays, schemas.LATENCY),
+        ):
+            write(pa.Table.from_pylist(rows, schema=schema), path / f"analysis/{name}.parquet")
+
+    faults = [
+        {"name": kind, "kind": kind, "target": "r2-r3", "requested_s": at_s, "applied_s": at_s}
+        for kind, at_s in (("cut", 19.0), ("restore", 41.0))
+    ]
+    sweep = write_sweep(
+        tmp_path / "x",
+        "outage",
+        {},
+        lambda values, seed: (plan(4, 1), summary(1e6) | {"faults": faults}, tables),
+        figures=[7, 8],
+    )
+    charts = drawn(read_sweep(sweep))
+    assert list(charts) == ["figure-7a", "figure-7b"]
+    assert [line.name for line in charts["figure-7b"].series] == ["from r0", "from r2"]
+    assert [(each.ours.replace("\xa0", " "), each.said) for each in charts["figure-7a"].comparisons] == [
+        ("200 ms and 200 ms", "around 200 ms"),
+        ("at t = 19 s, to 80 % of normal", "at t = 19 s"),
+        ("by t = 20 s", "shortly after t = 20 s"),
+        ("2 s, at most 120 %", "about 5 s"),
+        ("95 % to 100 % of normal within 5 s", "after t = 41 s"),
+        ("at most 900 ms, then 210 ms", "significantly higher, then slightly higher than before"),
+        ("at most 200 ms, then 200 ms", "no change reported"),
+    ]
+
+
 @pytest.mark.slow
 def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_events(made: Made) -> None:
     found = drawn(read_sweep(made("collection")))
