@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from analysis.timelines import measures, schemas
 from analysis.timelines.agreement import Agreement
-from analysis.timelines.arrays import codes, ints
+from analysis.timelines.arrays import NEVER, codes, ints
 from analysis.timelines.delivery import confirmations, selectivity
 from analysis.timelines.delivery.sequence_intervals import sums
 from analysis.timelines.event_figures import event_figures, stream_figures
@@ -171,11 +171,18 @@ def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFi
 
 
 def _rerouted(metadata: RunMetadata) -> list[str]:
-    """Return what is not proven if a routing protocol chose the routes."""
+    """Return when routes changed during the run, and what is not proven, if routes were not fixed."""
     if metadata.rerouted is None:
         return []
+    spans = metadata.rerouted.changed_ns(metadata.zero_ns, metadata.ended_ns or NEVER)
+    times = (f"{metadata.seconds(first):.2f} to {metadata.seconds(last):.2f} s" for first, last in spans)
     planned = "but `wan` and `traffic` count packets on the planned routes"
-    return [f"routes were not fixed: links are judged by the packets that crossed them, {planned}"]
+    return [
+        f"the gateways' routes changed from {', '.join(times)}"
+        if spans
+        else "the gateways' routes never changed",
+        f"routes were not fixed: links are judged by the packets that crossed them, {planned}",
+    ]
 
 
 def _loosened(record: RunRecord) -> list[str]:

@@ -13,6 +13,8 @@ from experiments.planned.plan import Plan
 from experiments.records.observations import RouteChange
 from topologies.routes import Hop
 
+SERIES_NS = 10**9
+
 
 @dataclass(frozen=True, slots=True)
 class RouteHistory:
@@ -38,6 +40,14 @@ class RouteHistory:
     def changes_ns(self) -> list[int]:
         """Return the times of all changes."""
         return [t_ns for times in self.since_ns.values() for t_ns in times]
+
+    def changed_ns(self, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
+        """Return the first and the last change of each series within a time; 1 s apart is another series."""
+        found: list[tuple[int, int]] = []
+        for t_ns in sorted(t_ns for t_ns in self.changes_ns if from_ns <= t_ns < to_ns):
+            goes_on = bool(found) and t_ns - found[-1][1] < SERIES_NS
+            found = [*found[:-1], (found[-1][0], t_ns)] if goes_on else [*found, (t_ns, t_ns)]
+        return found
 
     def directions(self, hop: Hop, t_ns: int) -> list[LinkDirection]:
         """Return the link directions of the route between two regions at `t_ns`; empty without a route, or

@@ -118,7 +118,9 @@ def test_routes_are_followed_through_their_changes(tmp_path):
         RouteChange(30, "b", "c", "b-c"),
         RouteChange(40, "b", "c", ""),
     ]
-    directions = RouteHistory.from_changes(plan, changes).directions
+    history = RouteHistory.from_changes(plan, changes)
+    assert history.changed_ns(15, 40) == [(20, 30)]
+    directions = history.directions
     assert directions(("a", "c"), 5) == []
     assert directions(("a", "c"), 15) == [("a-c", "forward")]
     assert directions(("a", "c"), 25) == []
