@@ -95,6 +95,7 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
             lambda seed: 100 * _deciles(results, seed)[0],
         ),
         compared("Load of the most loaded peer, %", UNSAID, lambda seed: 100 * _loads(results, seed)[0]),
+        compared("Peers of that peer's zone", NOT_STATED, results.single("peers_of_most_loaded_zone")),
         compared("Unique zones", zones or NOT_STATED, results.statistic("zones", "degree", len), digits=5),
         compared("Most peers of a zone", degree or UNSAID, results.statistic("zones", "degree", np.max)),
         compared(
