@@ -385,8 +385,9 @@ class Hop:
 class Paths:
     """The regions through which the sender's region gets each stream, from itself to the owner.
 
-    Sent only when a connection opens and when a path changes. A stream without hops has no path. The paper
-    has no such message; docs/subscription-rule.md gives the reason for it.
+    Sent only when a connection opens and when a path changes, at most 20 times in an advertisement period.
+    A stream without hops has no path. The paper has no such message; docs/subscription-rule.md gives the
+    reason for it.
     """
 
     reads: ClassVar = ("{hops}",)

@@ -3,14 +3,24 @@
 The head's `sources` decide. A change goes down the chain at once, from each replica to its successor, and
 from the tail to the heads of the other regions, which are connected with it. Nothing is sent twice: a channel
 receives all paths when it opens, and again when one has changed.
+
+The tail sends the first change at once and those of the next twentieth of an advertisement period together.
+Otherwise each connection of a starting network would be told to all regions by all: 200 regions would send
+eight million of these messages.
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
+from node.core import machine as m
 from node.protocols.sprinkler.messages import Hop, Paths, Role
 from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.region.expects import Path
+
+PATHS: m.Timer = ("paths",)
+"""Fires when the tail may send changed paths again."""
+TIMES_A_PERIOD = 20
+"""At most this many PATHS messages are sent to another region in an advertisement period."""
 
 
 class RegionPathsContext(Process, Protocol):
@@ -28,6 +38,9 @@ class RegionPaths:
         self._paths = message_of({})
         self._changed = False
         self._is_tail = False
+        self._pause_us = node.parameters.advertisement_period_us // TIMES_A_PERIOD
+        self._untold = False  # the other regions have not been sent the latest paths
+        self._pause_until_us = 0
 
     def set(self, paths: Mapping[int, Path]) -> None:
         """Store the decision of the head's sources."""
@@ -47,11 +60,17 @@ class RegionPaths:
         """Forward changed paths; called after every input."""
         changed = self._changed or is_tail > self._is_tail
         self._changed, self._is_tail = False, is_tail
-        if not changed:
-            return
-        if successor is not None:
+        if changed and successor is not None:
             self.tell(successor)
-        for channel in list(self._node.channels.values()) if is_tail else ():
+        self._untold = is_tail and (self._untold or changed)
+        if not self._untold:
+            return
+        if self._node.now_us < self._pause_until_us:
+            if changed:
+                self._node.emit(m.SetTimer(PATHS, self._pause_until_us))
+            return
+        self._untold, self._pause_until_us = False, self._node.now_us + self._pause_us
+        for channel in list(self._node.channels.values()):
             if channel.role is Role.PROXY and not self._node.is_ours(channel.name):
                 self.tell(channel)
 

@@ -147,10 +147,11 @@ class StreamSources:
             path = () if source.returns else paths.get(stream, ())
             if path == before.path and proxy in source.offers:
                 continue
-            source.offers[proxy] = Offer(proxy, before.cnt, before.earlier, path, before.ends)
+            offer = source.offers[proxy] = Offer(proxy, before.cnt, before.earlier, path, before.ends)
             source.overdue.discard(proxy)
             self.paths_changed |= proxy == source.source
-            self.choose(stream, source)
+            if proxy == source.source or not self._is_settled(stream, source, before, offer):
+                self.choose(stream, source)
 
     def lost(self, proxy: str, why: str, now_us: int) -> None:
         """Handle a broken channel to `proxy`."""
@@ -166,8 +167,8 @@ class StreamSources:
     def _is_settled(self, stream: int, source: StreamSource, before: Offer, offer: Offer) -> bool:
         """Return whether the rule changes nothing now that `offer` has replaced `before`.
 
-        If it changed nothing before, and all counters have only grown, no other offer has become better, so
-        the others need not be compared again.
+        If it changed nothing before, the source's path is the same, and all counters have only grown, no
+        other offer has become better, so the others need not be compared again.
         """
         settled = source.settled
         if settled is None:

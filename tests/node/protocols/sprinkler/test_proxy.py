@@ -179,6 +179,19 @@ def test_a_newer_connection_takes_the_place_of_an_older_one(bench):
     assert bench.sent(PEER, wire.Subscribe) == [wire.Subscribe(OTHERS, 0)]
 
 
+def test_the_first_change_of_paths_is_sent_at_once_and_what_follows_it_together(bench):
+    bench.give(m.TimerFired(("paths",)), after_us=50_000)
+    gone, back = wire.Paths(()), wire.Paths((wire.Hop(OTHERS, 0),))
+    bench.say(PEER, gone)
+    assert len(bench.sent(PEER, wire.Paths)) == 1
+    for paths in (back, gone, back):
+        bench.say(PEER, paths)
+    assert bench.sent(PEER, wire.Paths) == []
+    bench.give(m.TimerFired(("paths",)), after_us=50_000)
+    [sent] = bench.sent(PEER, wire.Paths)
+    assert [hop.region for hop in sent.hops if hop.stream == OTHERS] == [1, 0]
+
+
 def test_a_silent_peer_is_aborted():
     bench = connected(advertisement_period_us=1_000_000, silence_periods=1.5)
     for _ in range(4):
