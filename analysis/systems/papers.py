@@ -24,7 +24,11 @@ class _Entry(StrictModel):
     read: Literal["text", "caption", "table", "plot"]
     value: Any
     unit: str = ""
-    why: str = ""
+    why: str | dict[str, str] = ""
+
+    def why_at(self, keys: tuple[str, ...]) -> str:
+        """Return the reason, which may differ by the last key."""
+        return self.why if isinstance(self.why, str) else self.why.get(keys[-1], "")
 
 
 class _Papers(RootModel[dict[str, dict[str, _Entry]]]):
@@ -117,7 +121,9 @@ def _entries() -> dict[str, dict[str, _Entry]]:
 @cache
 def _values(paper: str) -> dict[str, PaperValue]:
     return {
-        key: PaperValue(key, ", ".join((entry.what, *keys)), entry.where, value, entry.unit, entry.why)
+        key: PaperValue(
+            key, ", ".join((entry.what, *keys)), entry.where, value, entry.unit, entry.why_at(keys)
+        )
         for name, entry in _entries()[paper].items()
         for keys, value in _leaves(entry.value, ())
         for key in [".".join((f"{paper} {name}", *keys))]

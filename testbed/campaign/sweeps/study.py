@@ -140,11 +140,13 @@ def _write_pages(
     done = [directory for directory in directories if directory.done(directory.read().seeds)]
     swept = [sweep for sweep in sweeps if any(run.verdict for run in sweep.read().runs)]
     pages = [write_study_report(directory) for directory in done]
-    points: dict[str, list[MeasuredPoint]] = {}
+    points: dict[str, list[tuple[str, MeasuredPoint]]] = {}
     for directory in done:
-        points.setdefault(directory.read().system, []).append(measured_study(directory))
+        points.setdefault(directory.read().system, []).append((directory.name, measured_study(directory)))
     for sweep in swept:
-        points.setdefault(str(sweep.read().experiment["system"]), []).append(measured_sweep(sweep))
+        points.setdefault(str(sweep.read().experiment["system"]), []).append(
+            (sweep.name, measured_sweep(sweep))
+        )
     if not points:
         click.echo(f"No seed is done yet; continue with: cutset study --resume {path}", err=True)
     elif is_list:
@@ -152,7 +154,7 @@ def _write_pages(
     elif done:
         click.echo(as_text(content_of(StudyResults.from_directory(done[0]))))
     if is_published:
-        pages += publish(points)
+        pages += publish({system: [point for _, point in found] for system, found in points.items()})
     for page in pages:
         click.echo(f"\n{page}")
 

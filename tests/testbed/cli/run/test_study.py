@@ -11,6 +11,7 @@ import pytest
 
 from experiments.campaigns.studies import chosen_study, listed_studies, planned_studies
 from experiments.campaigns.studydir import StudyDirectory
+from experiments.loader import read_experiment
 from testbed.campaign.sweeps import study
 from testbed.cli.main import run
 
@@ -276,13 +277,19 @@ def test_routes_of_peers_have_hops_of_the_papers_order(tmp_path):
 FEW = ["--set", "peers=20", "--set", "subscriptions=20", "--set", "events=60"]
 
 
-def test_a_list_of_studies_survives_one_that_fails_and_goes_on_with_it(tmp_path, capsys):
+TINY = ("roles.client=1", "roles.proxy=1", "workload.rate=50/s", "duration=8s", "expect=[events.lost == 0]")
+SHORT = (*TINY, "faults.cut.at=6s", "faults.restore.at=7s")
+
+
+def test_a_list_of_studies_and_sweeps_survives_one_that_fails_and_goes_on_with_it(tmp_path, capsys):
     plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
     plans[0][2]["peers"] = 1
-    assert study.run_studies(plans, [1], tmp_path) == 1
+    outage = read_experiment("link-failure-paper", SHORT)
+    assert study.go_on(study.run_studies(plans, [outage], [1], tmp_path)) == 1
     assert "seed 1 of 01-meghdoot-uniform failed: ValueError: peers" in capsys.readouterr().err
     [folder] = tmp_path.iterdir()
     assert "uniform" not in (folder / "meghdoot.md").read_text()
+    assert "| Brief drop in throughput | at t = 6 s" in (folder / "sprinkler.md").read_text()
     done = (folder / "02-meghdoot-stocks" / "seeds" / "1" / "numbers.json").stat()
     broken = StudyDirectory(folder / "01-meghdoot-uniform")
     broken.write(replace(broken.read(), parameters={**plans[0][2], "peers": 20}))
