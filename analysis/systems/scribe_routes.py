@@ -51,7 +51,9 @@ def _numbers(results: StudyResults, sizes: list[int]) -> Iterator[PaperCompariso
             yield results.compared(f"Hops of a route, {overlay}", hops, measure("hops"))
             distance = paper_value(paper, "distance")
             yield results.compared(f"Relative distance, {overlay}", distance, measure("distance"))
-            yield results.compared(f"Convergence, {overlay}", "about 1", measure("convergence"))
+            yield results.compared(
+                f"Convergence, {overlay}", paper_value("scribe-2002", "convergence"), measure("convergence")
+            )
 
 
 def _over_sizes(results: StudyResults, sizes: list[int], what: str, title: str) -> SweepChart:

@@ -1,6 +1,14 @@
 """docs/results/: its tables have the measured numbers and the papers' values, and miss no point."""
 
-from analysis.pages.study.results_pages import MeasuredPoint, MeasuredRow, numbers_of, publish, written_pages
+from analysis.pages.study.results_pages import (
+    NUMBERS,
+    MeasuredPoint,
+    MeasuredRow,
+    numbers_of,
+    publish,
+    written_pages,
+)
+from experiments.campaigns.studies import listed_studies, planned_sweeps
 
 ZONES = "meghdoot-2004 zones.uniform"
 
@@ -10,6 +18,14 @@ def test_the_tables_in_the_repository_are_as_generated():
     assert {path.stem for path in pages} == {"meghdoot", "scribe", "sprinkler"}
     for path, text in pages.items():
         assert path.read_text() == text, "write them: python -m analysis.pages.study.results_pages"
+
+
+def test_each_study_and_each_experiment_with_a_papers_figures_has_its_table():
+    names = {name for path, text in written_pages() for _, name, _ in NUMBERS.findall(text)}
+    studies = {name for name, _ in listed_studies()}
+    experiments = {file.experiment.name for file in planned_sweeps(None, ())}
+    missing = sorted((studies | experiments) - names)
+    assert not missing, "give each a place in docs/results/: <!-- numbers NAME -->, <!-- end -->"
 
 
 def test_each_planned_point_has_a_column_even_if_it_was_not_measured():
