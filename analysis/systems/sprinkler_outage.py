@@ -19,8 +19,12 @@ from analysis.systems.papers import PaperComparison, paper_value
 SETTLED_S = 5.0
 """The normal level is that from this time on until the cut."""
 NEAR = 0.03
-"""Throughput that differs from the normal level by less is normal."""
+"""Throughput that is below the normal level by less is normal."""
+MADE_UP = 0.8
+"""Throughput is above normal until this part of the dip is made up; the rest is within the noise of bins."""
 GLITCH_S = 5.0
+SECOND_BINS = 5
+"""Bins of a second: batches make single bins noisy."""
 Values = NDArray[np.float64]
 
 
@@ -137,13 +141,20 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[Values, Values]:
 
 
 def _comparisons(outage: _Outage) -> list[PaperComparison]:
-    cut_s, healed_s, normal = outage.cut_s, outage.healed_s, outage.normal
-    at_s, level = outage.at_s, outage.per_s / normal
-    during = (at_s >= cut_s) & (at_s < healed_s)
-    low = at_s[during & (level < 1 - NEAR)]
-    high = at_s[during & (level > 1 + NEAR)]
-    width_s = float(np.diff(at_s).min())
-    after = level[(at_s >= healed_s) & (at_s < healed_s + GLITCH_S)]
+    cut_s, healed_s, at_s = outage.cut_s, outage.healed_s, outage.at_s
+    level = outage.per_s / outage.normal
+    after_cut = (at_s >= cut_s) & (at_s < healed_s)
+    below = np.argmax(level[after_cut] < 1 - NEAR)
+    above = below + np.argmax(level[after_cut][below:] >= 1)
+    dip = level[after_cut][below:above]
+    dip_s, recovered_s = at_s[after_cut][[below, above]]
+    made_up = np.cumsum(level[after_cut][above:] - 1) >= (1 - dip).sum() * MADE_UP
+    overshoot = "the dip is not made up"
+    if made_up.any():
+        above_s = at_s[after_cut][above:][np.argmax(made_up)] - recovered_s
+        overshoot = f"{above_s:.3g} s, until {MADE_UP:.0%} of the dip is made up"
+    seconds = np.convolve(level[at_s >= healed_s], np.ones(SECOND_BINS) / SECOND_BINS, "valid")
+    glitch = seconds[: SECOND_BINS * int(GLITCH_S)]
     near_ms, far_ms = (
         outage.latency_ms(region, SETTLED_S, cut_s).mean() for region in (outage.near, outage.far)
     )
@@ -160,15 +171,12 @@ def _comparisons(outage: _Outage) -> list[PaperComparison]:
 
     return [
         line("cut-baseline", f"{with_unit(far_ms, 'ms')} and {with_unit(near_ms, 'ms')}"),
-        line(
-            "cut-drop",
-            f"at t = {low[0]:g} s, to {percent(level[during].min())} of normal" if len(low) else "none",
-        ),
-        line("cut-recovered", f"by t = {low[-1] + width_s:g} s" if len(low) else NOT_MEASURED),
-        line("cut-overshoot", f"{len(high) * width_s:.3g} s, at most {percent(level[during].max())}"),
+        line("cut-drop", f"at t = {dip_s:g} s, to {percent(dip.min(initial=1.0))} of normal"),
+        line("cut-recovered", f"at t = {recovered_s:g} s"),
+        line("cut-overshoot", overshoot),
         line(
             "cut-glitch",
-            f"{percent(after.min())} to {percent(after.max())} of normal within {GLITCH_S:g} s",
+            f"{percent(glitch.min())} to {percent(glitch.max())} of normal over a second",
         ),
         line("cut-latency", during_ms(outage.near)),
         line("cut-latency-other", during_ms(outage.far)),

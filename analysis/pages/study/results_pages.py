@@ -202,7 +202,11 @@ def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -
     """Return the parameters that differ between the points."""
     differing = (name for name in parameters if len({str(each.get(name)) for each in wanted}) > 1)
     return ", ".join(
-        f"{name}={parameters[name]}" if "." in name else f"{_text(parameters[name])} {name.replace('_', ' ')}"
+        "some of its points"
+        if name == "sweep"
+        else f"{name}={parameters[name]}"
+        if "." in name
+        else f"{_text(parameters[name])} {name.replace('_', ' ')}"
         for name in differing
     )
 
