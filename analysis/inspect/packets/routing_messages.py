@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,25 +33,21 @@ FIELDS = (
     "_ws.col.Info",
 )
 TIMEOUT_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class RoutingMessage:
-    """A message that a gateway sent into a link. text: its type and contents, by tshark."""
-
-    t_ns: int
-    link: str
-    sender: str
-    receiver: str
-    length: int
-    protocol: str
-    text: str
+ROUTING_KEYS = {
+    "t_ns": "when its gateway sent it, ns since 1970; `t` is in s since time 0",
+    "link": "the link into which it was sent",
+    "from": "region",
+    "to": "region",
+    "bytes": "bytes of its frame",
+    "protocol": "as tshark names it",
+    "message": "its type and contents, as tshark names them",
+}
 
 
 def routing_messages(
     run: RunDirectory, metadata: RunMetadata, times: TimeRange, links: Collection[str]
-) -> Iterator[RoutingMessage]:
-    """Yield the messages on some links, or on all if none is named, by time.
+) -> Iterator[dict[str, Any]]:
+    """Yield the messages on some links, or on all if none is named, by time. message: as tshark names it.
 
     Raises InputError if the run has no routing protocol, AnalysisError if tshark is missing or fails.
     """
@@ -84,7 +80,8 @@ def routing_messages(
             if source == address:
                 seconds, _, fraction = epoch_s.partition(".")
                 t_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
-                yield RoutingMessage(t_ns, link, sender, receiver, int(length), protocol, text)
+                shown = (t_ns, link, sender, receiver, int(length), protocol, text)
+                yield dict(zip(ROUTING_KEYS, shown, strict=True))
 
 
 def _told(file: Path) -> str:

@@ -1,6 +1,6 @@
 """Determines which packets of a link's captures traversed it in which direction, on the near or far side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.links.periods import LinkDirection, carriers, wan_hops
-from experiments.planned.changes import LinkDirectionName
-from experiments.planned.plan import Plan
+from experiments.planned.plan import LinkPlan, Plan
 from experiments.planned.plan_routes import group_trees, hops
 from topologies.group_membership import END_GROUP, FIRST_GROUP
 
@@ -46,8 +45,9 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
         for capture in plan.captures
         if capture.link and not capture.wire
     }
-    if plan.routing is not None:
-        return _by_senders(plan, sides, list(addresses.values()))
+    regions = list(addresses.values())
+    any_pair = tuple((one, other) for one in regions for other in (*regions, (FIRST_GROUP, END_GROUP - 1)))
+    senders = {(link.name, side): address for link in plan.links for side, address in _ends(link)}
     between, trees, carrier = hops(plan), group_trees(plan), carriers(plan)
     found = []
     for (name, direction), (sender, taker) in wan_hops(plan).items():
@@ -58,23 +58,18 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
             sources = [source for source, tree in trees.items() if carries and tree.get(taker) == sender]
             pairs += [(addresses[source], (FIRST_GROUP, END_GROUP - 1)) for source in sources]
             near, far = sides[name, sender], sides[name, taker]
-            found.append(LinkTraversal((name, direction), near, far, tuple(pairs)))
+            if plan.routing is None:
+                found.append(LinkTraversal((name, direction), near, far, tuple(pairs)))
+            else:
+                found.append(LinkTraversal((name, direction), near, far, any_pair, senders[name, sender]))
     return found
 
 
-def _by_senders(
-    plan: Plan, sides: Mapping[tuple[str, str | None], str], regions: Sequence[tuple[int, int]]
-) -> list[LinkTraversal]:
-    """Return both directions of every captured link by the gateways that send into them."""
-    pairs = tuple((one, other) for one in regions for other in (*regions, (FIRST_GROUP, END_GROUP - 1)))
-    found = []
-    for link in plan.links:
-        near, far = sides.get((link.name, link.a)), sides.get((link.name, link.b))
-        if link.kind == "wan" and near and far:
-            a, b = (int(ip_address(address)) for address in (link.a_address, link.b_address))
-            found.append(LinkTraversal((link.name, LinkDirectionName.FORWARD), near, far, pairs, a))
-            found.append(LinkTraversal((link.name, LinkDirectionName.BACKWARD), far, near, pairs, b))
-    return found
+def _ends(link: LinkPlan) -> Iterator[tuple[str, int]]:
+    """Yield the regions of a WAN link with their gateways' addresses on it."""
+    if link.kind == "wan":
+        yield link.a, int(ip_address(link.a_address))
+        yield link.b, int(ip_address(link.b_address))
 
 
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:

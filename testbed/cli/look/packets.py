@@ -30,6 +30,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         return
     from analysis.inspect.packets.lines import AGAIN_KEYS as AGAIN
     from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
+    from analysis.inspect.packets.routing_messages import ROUTING_KEYS as ROUTING
 
     width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
     groups = {
@@ -37,6 +38,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         "if a message has it:": CONTENT,
         "with --raw:": RAW,
         "of --retransmissions:": AGAIN,
+        "of --routing:": ROUTING,
     }
     for title, keys in groups.items():
         if title:

@@ -5,7 +5,8 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,16 +92,14 @@ class MessageListing:
         from analysis.inspect.packets.routing_messages import routing_messages
 
         lines, shown = self._liner(), 0
-        for each in routing_messages(self.run, self.metadata, self.wanted.times, links):
-            if shown == self.limit:
-                break
+        for each in islice(routing_messages(self.run, self.metadata, self.wanted.times, links), self.limit):
             shown += 1
             if as_json:
-                _write([[json.dumps({"t": self.metadata.seconds(each.t_ns), **asdict(each)})]])
+                _write([[json.dumps({"t": self.metadata.seconds(each["t_ns"]), **each})]])
                 continue
-            ends = f"{each.sender:>8} -> {each.receiver:<8}"
-            line = f"{lines.time(each.t_ns)}  {ends}  {each.link:<12}  {each.protocol:<12}  {each.text}"
-            _write([[*lines.faults_until(each.t_ns), printable(line)]])
+            what = "{from:>8} -> {to:<8}  {link:<12}  {protocol:<12}  {message}".format_map(each)
+            line = printable(f"{lines.time(each['t_ns'])}  {what}")
+            _write([[*lines.faults_until(each["t_ns"]), line]])
         if not as_json:
             click.echo(f"{_number(shown, 'message')} of the routing protocol", err=True)
 

@@ -52,13 +52,13 @@ def _ospf(plan: Plan, routing: RoutingPlan, layout: NetworkLayout, gateway: str)
         yield " ip ospf mtu-ignore"  # a link's directions may have different MTUs
         if routing.bfd_interval_ms is not None:
             yield from (" ip ospf bfd", f" ip ospf bfd profile {PROFILE}")
-    yield from ("router ospf", f" ospf router-id {_address(plan, gateway)}")
+    yield from ("router ospf", f" ospf router-id {layout.of_host(gateway)[0].address}")
 
 
 def _bgp(plan: Plan, routing: RoutingPlan, layout: NetworkLayout, gateway: str) -> Iterator[str]:
     numbers = {region.name: FIRST_AS + number for number, region in enumerate(plan.regions)}
     own = next(region for region in plan.regions if region.gateway == gateway)
-    yield from (f"router bgp {numbers[own.name]}", f" bgp router-id {_address(plan, gateway)}")
+    yield from (f"router bgp {numbers[own.name]}", f" bgp router-id {layout.of_host(gateway)[0].address}")
     yield from (" no bgp ebgp-requires-policy", " no bgp network import-check")
     yield f" timers bgp {routing.hello_s} {routing.dead_s}"
     for interface in layout.of_host(gateway):
@@ -75,7 +75,3 @@ def _end(plan: Plan, interface: HostInterface) -> tuple[LinkPlan, bool]:
     """Return the link that ends at an interface, and whether its forward direction begins there."""
     link = next(link for link in plan.links if link.name == interface.link)
     return link, link.a_address == interface.address
-
-
-def _address(plan: Plan, gateway: str) -> str:
-    return next(host.address for host in plan.hosts if host.name == gateway)
