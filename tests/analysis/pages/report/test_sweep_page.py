@@ -123,11 +123,11 @@ def test_figure_7_measures_what_the_paper_says_of_an_outage(tmp_path: Path) -> N
     assert list(charts) == ["figure-7a", "figure-7b"]
     assert [line.name for line in charts["figure-7b"].series] == ["from r0", "from r2"]
     assert [(each.ours.replace("\xa0", " "), each.said) for each in charts["figure-7a"].comparisons] == [
-        ("200 ms and 200 ms", "around 200 ms"),
         ("at t = 19 s, to 80 % of normal", "at t = 19 s"),
         ("at t = 20 s", "shortly after t = 20 s"),
         ("1.4 s, until 80% of the dip is made up", "about 5 s"),
         ("90 % to 100 % of normal over a second", "after t = 41 s"),
+        ("200 ms and 200 ms", "around 200 ms"),
         ("at most 900 ms, then 210 ms", "significantly higher, then slightly higher than before"),
         ("at most 200 ms, then 200 ms", "no change reported"),
     ]
