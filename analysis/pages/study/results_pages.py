@@ -91,6 +91,8 @@ def measured_sweep(directory: SweepDirectory) -> MeasuredPoint:
     sweep = read_sweep(directory)
     record = sweep.record
     rows = tuple(_row(each) for chart in sweep_charts(sweep) for each in chart.comparisons)
+    verdicts = Counter(run.verdict or "not made" for run in record.runs)
+    rows += (MeasuredRow("Runs", ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())),)
     seeds = tuple(range(record.seed, record.seed + record.repeat))
     name = str(sweep.experiment["name"])
     given, usual = dict(_flat(record.experiment)), dict(_flat(_experiment(name)))
