@@ -26,6 +26,7 @@ from testbed.network.network_layout import make_layout
 from testbed.network.routing.frr_configuration import configuration, daemons
 from testbed.sandbox.passing_mount import mount_tmpfs
 from testbed.sandbox.requirements import has_other_users, search_path
+from topologies.routing import OSPF
 
 PROGRAMS = Path("/usr/lib/frr")
 FILES, FILES_BYTES = Path("/etc/frr"), 16 << 20
@@ -34,7 +35,7 @@ SOCKET_TIMEOUT_S = 20.0
 LOOK_S = 0.1
 QUIET_S = 6.0
 """Routes have settled when none changed for this long: OSPF tells news of one gateway every 5 s (RFC 2328,
-MinLSInterval).
+MinLSInterval). Its gateways may also miss each other's first hello.
 """
 SETTLE_HELLOS = 4
 """Routes must settle within this many hello intervals and a minute."""
@@ -138,10 +139,12 @@ class RoutingDaemons:
 
     async def _settle(self, timeout_s: float) -> None:
         """Wait until all gateways have routes to all regions that they can reach, which stay as they are."""
+        assert self._plan.routing is not None
         wanted = set(hops(self._plan))
+        quiet_s = QUIET_S + (self._plan.routing.hello_s if self._plan.routing.protocol == OSPF else 0)
         begun_s = changed_s = time.monotonic()
         last: dict[tuple[str, str], str] = {}
-        while not (last.keys() >= wanted and time.monotonic() - changed_s > QUIET_S):
+        while not (last.keys() >= wanted and time.monotonic() - changed_s > quiet_s):
             if time.monotonic() - begun_s > timeout_s:
                 source, target = min(wanted - last.keys(), default=("", ""))
                 said = f"{source} has no route to {target}" if source else "they still change"

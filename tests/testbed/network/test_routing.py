@@ -104,6 +104,10 @@ def test_a_machine_without_the_daemons_is_refused_with_the_remedy(tmp_path, monk
     monkeypatch.setattr(daemons, "PROGRAMS", tmp_path / "nowhere")
     with pytest.raises(MachineError, match=r"`routing: ospf` needs what is not installed: .*package frr"):
         daemons.check_routing(plan_of(tmp_path, "ospf"))
+    monkeypatch.setattr(daemons, "missing", lambda *_: ())
+    monkeypatch.setattr(daemons, "has_other_users", lambda: False)
+    with pytest.raises(MachineError, match="`routing: ospf` needs root"):
+        daemons.check_routing(plan_of(tmp_path, "ospf"))
 
 
 def test_routes_are_followed_through_their_changes(tmp_path):
