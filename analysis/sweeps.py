@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.campaigns.sweep import axes
+from experiments.campaigns.sweep import axes, value_text
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.declared import Trait
 from experiments.expectations import number_of
@@ -38,6 +38,13 @@ class SweepRunResult:
     directory: RunDirectory
     plan: Plan | None = None
     summary: Json = field(default_factory=dict)
+
+    @property
+    def short_label(self) -> str:
+        """The swept values by the last parts of their paths: `fanout=2 shuffle_time=30ms`."""
+        return " ".join(
+            f"{path.split('.')[-1]}={value_text(value)}" for path, value in self.point.values.items()
+        )
 
     def figure(self, section: str, name: str) -> float | None:
         """Return a figure of the summary, or None if it was not measured."""

@@ -161,7 +161,7 @@ def _peak() -> Reference:
 def _points(sweep: SweepResults, text: Callable[[SweepRunResult], str]) -> tuple[PaperComparison, ...]:
     """Return a line for each run of the sweep; the paper's text gives no number for single points."""
     return tuple(
-        PaperComparison(run.point.label, UNSAID, text(run) if run in sweep.measured else NOT_MEASURED)
+        PaperComparison(run.short_label, UNSAID, text(run) if run in sweep.measured else NOT_MEASURED)
         for run in sweep.runs
     )
 

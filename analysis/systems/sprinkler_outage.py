@@ -135,7 +135,7 @@ def figure_1(sweep: SweepResults) -> tuple[SweepChart, ...]:
             Axis("changes of source"),
             (sweep_series("changes", 0, x=range(1, len(late) + 1), y=late),),
             of="figure 1",
-            comparisons=tuple(PaperComparison(run.point.label, "", _stability(run)) for run in sweep.runs),
+            comparisons=tuple(PaperComparison(run.short_label, "", _stability(run)) for run in sweep.runs),
         ),
     )
 

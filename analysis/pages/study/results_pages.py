@@ -189,7 +189,7 @@ def numbers_of(name: str, measured: Sequence[MeasuredPoint], planned: Sequence[S
     keys = list(dict.fromkeys(key for column in columns for key in column))
     given = f"`{name}`, " + (f"{next(iter(origins))}." if len(origins) == 1 else "seeds and commits above.")
     return [
-        *_table(["", *heads, "paper", "where", "reason"], [_line(key, columns) for key in keys]),
+        *_table(["", *heads, "paper", "where", "note"], [_line(key, columns) for key in keys]),
         "",
         given,
     ]
@@ -254,7 +254,7 @@ def _others(paper: str, shown: set[str]) -> list[str]:
         for value in values_of(paper)
         if value.key not in shown
     ]
-    return _table(["", "here", "paper", "where", "reason"], rows) if rows else ["All values are above."]
+    return _table(["", "here", "paper", "where", "note"], rows) if rows else ["All values are above."]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
