@@ -91,14 +91,14 @@ def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
 
     def one(row: Row) -> dict[str, Any]:
         sender, receiver = row["sender"], row["receiver"]
-        link = metadata.link_of.get((region.get(sender, ""), region.get(receiver, "")))
+        hop = region.get(sender, ""), region.get(receiver, "")
         found: dict[str, Any] = {name: row[name] for name in _SAME}
         found |= {name: seconds(row[column], metadata) for name, column in COLUMNS_OF_TIMES.items()}
         found |= {
             "t": seconds(row["t_ns"], metadata),
             "from": sender,
             "to": receiver,
-            "link": link[0] if link else None,
+            "link": metadata.link_at(hop, row["t_ns"]) if hop[0] != hop[1] else None,
             "label": label(row, metadata.declared.name, metadata.host_at),
             "last_seq": last_seq(row),
             "bytes": row["length"],

@@ -150,6 +150,8 @@ def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     output = MessageListing(
         run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"]
     )
+    if metadata.rerouted is not None and asked["links"] and not asked["routing"]:
+        click.echo("routes were not fixed: --link selects by the planned routes", err=True)
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"], asked["at"])
