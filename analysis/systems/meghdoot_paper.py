@@ -84,9 +84,6 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
             paper_value(PAPER, name, source, peers) for name in ("load", "zones", "replication")
         )
 
-    def visits_per(seconds: str) -> Measure:
-        return lambda seed: results.number(seed, "visits") / (results.number(seed, seconds) or np.nan)
-
     compared = results.compared
     return (
         compared(
@@ -109,18 +106,6 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
             results.single("missed"),
         ),
         compared("Neighbours of a peer, mean", NOT_STATED, results.statistic("peers", "neighbours", np.mean)),
-        compared(
-            "Zone visits per second of a core, including all other work",
-            NOT_STATED,
-            visits_per("processor_s"),
-            is_of_machine=True,
-        ),
-        compared(
-            "Zone visits per second of a core, without joins and subscriptions",
-            NOT_STATED,
-            visits_per("spreading_s"),
-            is_of_machine=True,
-        ),
     )
 
 

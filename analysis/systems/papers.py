@@ -60,16 +60,12 @@ class PaperValue:
 
 @dataclass(frozen=True, slots=True)
 class PaperComparison:
-    """A number of a paper and ours. paper: the value, or words if the paper gives none.
-
-    is_of_machine: whether ours depends on the machine, so that it differs between runs of the same seed.
-    """
+    """A number of a paper and ours. paper: the value, or words if the paper gives none."""
 
     what: str
     paper: PaperValue | str
     ours: str
     reason: str = ""
-    is_of_machine: bool = False
 
     @property
     def said(self) -> str:

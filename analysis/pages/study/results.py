@@ -78,13 +78,12 @@ class StudyResults:
         *,
         digits: int = 3,
         unit: str = "",
-        is_of_machine: bool = False,
     ) -> PaperComparison:
         """Return the comparison of the paper's number with a measure, as `shown` writes it.
 
         paper: None if it gives none. why: the reason for a difference; default: that of papers.yaml.
         """
-        return PaperComparison(what, paper or "", self.shown(measure, digits) + unit, why, is_of_machine)
+        return PaperComparison(what, paper or "", self.shown(measure, digits) + unit, why)
 
     def shown(self, measure: Measure, digits: int = 3) -> str:
         """Return a measure as text: its median over seeds, and the range if there are several."""

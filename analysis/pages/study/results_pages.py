@@ -82,7 +82,7 @@ def measured_study(directory: StudyDirectory) -> MeasuredPoint:
     """Return the numbers of a study with at least one seed that is done. Raises InputError."""
     results = StudyResults.from_directory(directory)
     record = results.record
-    rows = tuple(_row(each) for each in content_of(results).beside if not each.is_of_machine)
+    rows = tuple(map(_row, content_of(results).beside))
     return MeasuredPoint(record.study, record.parameters, tuple(results.seeds), record.commit, rows)
 
 

@@ -41,7 +41,6 @@ def test_a_figure_that_differs_from_last_nights_fails_the_night_and_is_named(tmp
     zones, outage = first.read().runs
     assert int(zones.figures["Unique zones"]) >= 1
     assert "Brief drop in throughput" in outage.figures
-    assert not any("per second of a core" in what for what in zones.figures)  # differs between machines
     code, second = night(21)
     assert code == 0, "the same code and seed give the same figures"
     assert [each.figures for each in second.read().runs] == [zones.figures, outage.figures]
