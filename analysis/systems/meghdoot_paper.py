@@ -3,6 +3,8 @@
 The data of the paper's curves is not available; the table has the numbers that its text gives.
 """
 
+from functools import partial
+
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Reference
@@ -44,6 +46,12 @@ def _loads(results: StudyResults, seed: int) -> Values:
     total = results.column(seed, "peers", "of")
     loads = results.column(seed, "peers", "received") / np.maximum(total, 1)
     return np.sort(loads[total > 0])[::-1]
+
+
+def _most_loaded(results: StudyResults, seed: int) -> float:
+    """Return the place of the most loaded peer in the order of joins, from 1 on."""
+    loads = results.column(seed, "peers", "received") / np.maximum(results.column(seed, "peers", "of"), 1)
+    return float(loads.argmax()) + 1
 
 
 def _deciles(results: StudyResults, seed: int) -> list[float]:
@@ -92,7 +100,7 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
             lambda seed: 100 * _deciles(results, seed)[0],
         ),
         compared("Load of the most loaded peer, %", UNSAID, lambda seed: 100 * _loads(results, seed)[0]),
-        compared("Peers of that peer's zone", NOT_STATED, results.single("peers_of_most_loaded_zone")),
+        compared("Place of that peer in the order of joins", NOT_STATED, partial(_most_loaded, results)),
         compared("Unique zones", zones or NOT_STATED, results.statistic("zones", "degree", len), digits=5),
         compared("Most peers of a zone", degree or UNSAID, results.statistic("zones", "degree", np.max)),
         compared(

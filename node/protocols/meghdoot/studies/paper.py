@@ -149,12 +149,6 @@ class PaperSimulation:
         owners = [node.can.claims.own for node in self._peers.nodes.values()]
         return np.array([len(own.addresses) for own in owners for _ in own.versions])
 
-    def _peers_of_zone(self, address: Address) -> int:
-        """Return the number of peers that hold a peer's zone."""
-        nodes = self._peers.nodes
-        original = nodes[address].can.claims.original
-        return len(nodes[original or address].can.claims.own.addresses)
-
     def shares(self) -> Floats:
         """Return the part of the present peers that each event visited."""
         return np.asarray(self._visited, np.float64) / np.asarray(self._there, np.float64)
@@ -164,13 +158,11 @@ class PaperSimulation:
         given, nodes = self._given, self._peers.nodes
         given.write("events", {"visited": np.array(self._visited), "peers": np.array(self._there)})
         count = len(nodes)
-        received, of = self._received[1 : count + 1], self._total - self._before[1 : count + 1]
-        most_loaded = int((received / np.maximum(of, 1)).argmax()) + 1
         given.write(
             "peers",
             {
-                "received": received,
-                "of": of,
+                "received": self._received[1 : count + 1],
+                "of": self._total - self._before[1 : count + 1],
                 "subscriptions": np.array([_stored(node) for node in nodes.values()]),
                 "neighbours": np.array([len(node.can.claims.others) for node in nodes.values()]),
             },
@@ -185,7 +177,6 @@ class PaperSimulation:
             strays=sum(each.strays for each in counts),
             checked=self._checked,
             missed=self._missed,
-            peers_of_most_loaded_zone=self._peers_of_zone(most_loaded),
             spreading_s=self._spreading_s,
         )
 

@@ -198,7 +198,6 @@ def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
     numbers = json.loads((folder / "numbers.json").read_text())
     assert numbers["checked"] == 5
     assert numbers["missed"] == numbers["repeats"] == numbers["strays"] == 0
-    assert 1 <= numbers["peers_of_most_loaded_zone"] <= 40
     events = pq.read_table(folder / "events.parquet").to_pydict()
     assert len(events["visited"]) == 500
     assert events["peers"] == sorted(events["peers"])
