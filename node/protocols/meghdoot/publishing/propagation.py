@@ -119,7 +119,7 @@ class Propagation:
             return
         self.counts.visits += 1
         notified = spread.visit(zone)
-        children = zone.children(spread.region, self._form, is_for_owners=spread.is_for_owners)
+        children = zone.children(spread.region, form=self._form, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps)

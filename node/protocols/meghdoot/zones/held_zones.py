@@ -66,7 +66,7 @@ class HeldZone:
             del self._beside[row]
 
     def children(
-        self, region: SpaceRegion, form: PropagationForm = "unique", *, is_for_owners: bool = False
+        self, region: SpaceRegion, *, form: PropagationForm = "unique", is_for_owners: bool = False
     ) -> list[Child]:
         """Return the zones and holders to which something goes that spreads over a region.
 
