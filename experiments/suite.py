@@ -9,12 +9,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from experiments.backend_names import SIMULATOR
-from experiments.campaigns.studies import StudyPlan, chosen_study
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.hunting.huntable import default_backend, refuse_unusable
 from experiments.loader import FOLDER as EXPERIMENTS
@@ -25,6 +24,9 @@ from topologies.json_schema import schema_of
 from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.quantities import yaml_name
 from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
+
+if TYPE_CHECKING:
+    from experiments.campaigns.studies import StudyPlan
 
 FOLDER = Path(__file__).parent / "suites"
 ENTRIES_MAX = 500
@@ -134,7 +136,7 @@ class SuiteFile:
     suite: Suite
     experiments: dict[str, ExperimentFile]
     """The experiments by entry name."""
-    studies: dict[str, StudyPlan]
+    studies: "dict[str, StudyPlan]"
     """The studies by entry name."""
     named: str
     """The name or path that the user gave."""
@@ -188,7 +190,9 @@ def overrides_of(settings: dict[str, Any]) -> list[str]:
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
 
 
-def _study_of(study: str, settings: dict[str, Any], number: int, document: Document) -> StudyPlan:
+def _study_of(study: str, settings: dict[str, Any], number: int, document: Document) -> "StudyPlan":
+    from experiments.campaigns.studies import chosen_study  # noqa: PLC0415 - keeps listing quick
+
     try:
         return chosen_study(study, overrides_of(settings))
     except InputError as error:

@@ -1,7 +1,7 @@
 """Bounds of parameters, declared with their types: `probes: Annotated[int, Bounds(1, 8)] = 3`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, get_origin, get_type_hints
 
@@ -59,3 +59,11 @@ class Bounded:
         for name, bounds in self.bounds.items():
             if not bounds.allow(getattr(self, name)):
                 raise ValueError(bounds.text(name))
+
+
+def sizes_up_to(most: int, least: int) -> Iterator[int]:
+    """Yield `least`, three times it, ten times it and so on, up to `most`."""
+    while least < most:
+        yield from (step * least for step in (1, 3) if step * least < most)
+        least *= 10
+    yield most

@@ -2,7 +2,7 @@
 display.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,11 +78,3 @@ class StudyContext(Protocol):
 
     def tell(self, doing: str, done: float) -> None:
         """Report the current step and the progress, from 0 to 1."""
-
-
-def sizes_up_to(most: int, least: int) -> Iterator[int]:
-    """Yield `least`, three times it, ten times it and so on, up to `most`."""
-    while least < most:
-        yield from (step * least for step in (1, 3) if step * least < most)
-        least *= 10
-    yield most

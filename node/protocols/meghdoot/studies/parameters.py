@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from node.core.bounds import Bounded, Bounds
-from node.core.study import sizes_up_to
+from node.core.bounds import Bounded, Bounds, sizes_up_to
 from node.protocols.meghdoot.parameters import MATCH_COST, LoadMeasure, PropagationForm, SplitRule
 
 SUBSCRIPTIONS = Bounds(1, 1_000_000)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from node.core.bounds import sizes_up_to
 from node.core.peers.peer_pool import Address
-from node.core.study import StudyContext, sizes_up_to
+from node.core.study import StudyContext
 from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay, way_of
 from node.protocols.reachability.nodes import NodeHandle, id_of

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from node.core.bounds import Bounded, Bounds
-from node.core.study import sizes_up_to
+from node.core.bounds import Bounded, Bounds, sizes_up_to
 
 NODES = Bounds(32, 1_000_000)
 GROUP_MIN = 11
