@@ -14,7 +14,7 @@ from analysis.pages.study.results import StudyContent, StudyResults
 from analysis.systems.papers import PaperComparison
 
 VARIANTS = ("exactly-once", "best-effort")
-NOT_THERE = "not measured"
+NOT_THERE = "not in the papers"
 Row = dict[str, Any]
 
 
