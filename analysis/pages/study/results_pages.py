@@ -134,11 +134,17 @@ def publish(points: Mapping[str, Sequence[MeasuredPoint]], pages: Path = PAGES) 
     """
     for system, new in points.items():
         path = pages / "measured" / f"{system}.json"
-        known = {(point.name, str(sorted(point.parameters.items()))): point for point in _read(path)}
-        known |= {(point.name, str(sorted(point.parameters.items()))): point for point in new}
+        kept = [old for old in _read(path) if not any(_replaces(point, old) for point in new)]
+        points_now = sorted((*kept, *new), key=lambda each: (each.name, str(sorted(each.parameters.items()))))
         path.parent.mkdir(exist_ok=True)
-        write_json(path, asdict(_Measured(tuple(known[key] for key in sorted(known)))))
+        write_json(path, asdict(_Measured(tuple(points_now))))
     return write_pages(pages)
+
+
+def _replaces(new: MeasuredPoint, old: MeasuredPoint) -> bool:
+    """Return whether a point is a newer one of the same parameters; a study may have got more since."""
+    same = old.parameters.items() <= new.parameters.items() if old.parameters else not new.parameters
+    return old.name == new.name and same
 
 
 def write_pages(pages: Path = PAGES) -> list[Path]:
@@ -202,7 +208,7 @@ def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint
 
 def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> str:
     """Return the parameters that differ between the points."""
-    differing = (name for name in parameters if len({str(each.get(name)) for each in wanted}) > 1)
+    differing = (name for name in parameters if len({str(each[name]) for each in wanted if name in each}) > 1)
     return ", ".join(
         "some of its points"
         if name == "sweep"
