@@ -60,3 +60,10 @@ def test_published_numbers_replace_those_of_the_same_point_and_what_is_unmeasure
     assert "25 |" not in text
     assert "| Unique zones, uniform, 1000 | not measured | 652 | table 1, 5.4 |" in text
     assert "Unique zones, uniform, 100 |" not in text
+
+
+def test_a_sweep_with_other_settings_has_its_own_column_beside_that_of_its_file():
+    usual, fewer = (
+        MeasuredPoint("s", given, (1,), "a", (MeasuredRow("x", "1"),)) for given in ({}, {"roles.client": 9})
+    )
+    assert numbers_of("s", [usual, fewer], [])[0].startswith("|  | as in its file | roles.client=9 | paper")
