@@ -89,7 +89,7 @@ def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
     result = provision("runs", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert (result.returncode, result.stderr) == (
         2,
-        "cutset: no job runs: known are machine, run, images, systems, test\n",
+        "cutset: no job runs: known are machine, run, images, routing, systems, test\n",
     )
 
 

@@ -47,7 +47,8 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
     }
     regions = list(addresses.values())
     any_pair = tuple((one, other) for one in regions for other in (*regions, (FIRST_GROUP, END_GROUP - 1)))
-    senders = {(link.name, side): address for link in plan.links for side, address in _ends(link)}
+    ends_of_links = () if plan.routing is None else (end for link in plan.links for end in _ends(link))
+    senders = dict(ends_of_links)
     between, trees, carrier = hops(plan), group_trees(plan), carriers(plan)
     found = []
     for (name, direction), (sender, taker) in wan_hops(plan).items():
@@ -65,11 +66,11 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
     return found
 
 
-def _ends(link: LinkPlan) -> Iterator[tuple[str, int]]:
-    """Yield the regions of a WAN link with their gateways' addresses on it."""
+def _ends(link: LinkPlan) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield a WAN link with each of its regions, and the address of that region's gateway on it."""
     if link.kind == "wan":
-        yield link.a, int(ip_address(link.a_address))
-        yield link.b, int(ip_address(link.b_address))
+        yield (link.name, link.a), int(ip_address(link.a_address))
+        yield (link.name, link.b), int(ip_address(link.b_address))
 
 
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:

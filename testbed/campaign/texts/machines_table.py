@@ -39,7 +39,10 @@ def table(examined: Sequence["ExaminedMachine"], columns: Sequence[str]) -> "Tab
     from rich.table import Table
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "machine", *columns):
+    shown.add_column("", no_wrap=True, min_width=1)
+    longest = max((len(each.machine.name) for each in examined), default=0)
+    shown.add_column("machine", no_wrap=True, min_width=longest)  # others are cut if it is too wide
+    for column in columns:
         shown.add_column(column, no_wrap=True)
     for each in examined:
         shown.add_row(_mark(each), each.machine.name, *(_cell(each, column) for column in columns))

@@ -162,6 +162,6 @@ def test_a_system_of_the_users_own_comes_along_where_it_is_named(
 def test_a_system_of_an_installed_package_is_refused_for_machines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = SimpleNamespace(system="theirs", programs=None, traffic=(), triggered=())
+    plan = SimpleNamespace(system="theirs", programs=None, traffic=(), triggered=(), routing=None)
     with pytest.raises(MachineError, match=r"theirs is a system of an installed package.*--system-module"):
         SshBackend(SimpleNamespace(), print).adapted(plan)  # type: ignore[arg-type]

@@ -50,6 +50,7 @@ MAY_NAME_PYTHON = {
     "testbed/campaign/nights/night_installation.py": "finds the `cutset` beside it",
     "testbed/machines/software/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",
+    "testbed/machines/software/images.py": "ends them",
     "testbed/machines/software/needed_programs.py": "ends them",
     "testbed/machines/shipping/receiver.py": "ends them",
 }
