@@ -22,6 +22,9 @@ from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
 
+OF_VARIANTS = (f"{VARIANT}=", f"{VARIANT}s.")
+"""Beginnings of overrides that choose or change variants."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFile:
@@ -56,10 +59,13 @@ def read_experiment(
     """
     path = _find_experiment(name_or_path)
     document = _with_files_found(read_document(path), path.parent)
-    document = _with_files_found(with_overrides(document, overrides), Path())
+    first = [override for override in overrides if override.startswith(OF_VARIANTS)]
+    document = _with_chosen_variants(with_overrides(document, first))
+    document = _with_files_found(document, path.parent)
+    rest = [override for override in overrides if override not in first]  # they win over a variant's settings
+    document = _with_files_found(with_overrides(document, rest), Path())
     if any(override.startswith("topology=") for override in overrides):
         document = _without_other_topologies(document)
-    document = _with_files_found(_with_chosen_variants(document), path.parent)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
     document = without_fields(document, leave_out)

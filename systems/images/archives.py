@@ -134,7 +134,7 @@ class Files:
             if self._archive is not None:
                 found = self._archive.extractfile(self._members[name])
             elif (place := (self._path / name).resolve()).is_relative_to(self._path.resolve()):
-                found = place.open("rb")
+                found = place.open("rb") if place.is_file() else None  # a pipe would wait
         if found is None:
             raise ImageError(f"{self._path} is incomplete: it has no {name}")
         return found
@@ -154,6 +154,8 @@ def opened(path: Path) -> Iterator[Files]:
     try:
         with contextlib.ExitStack() as stack:
             is_folder = path.is_dir()
+            if not is_folder and path.exists() and not path.is_file():
+                raise ImageError(f"{path} is neither a folder nor a file")
             yield Files(path, None if is_folder else stack.enter_context(tarfile.open(path)))
     except OSError as error:
         raise ImageError(f"{path} cannot be read: {error.strerror or error}") from None

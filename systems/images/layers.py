@@ -132,6 +132,8 @@ class _Root:
                         self._apply(archive, member, is_adding=is_adding)
                     except OSError as error:  # its own text would name a place in the store
                         raise ValueError(f"{member.name}: {error.strerror}") from None
+                    except OverflowError as error:  # of a user's number or a time
+                        raise ValueError(f"{member.name}: {error}") from None
 
     def finish(self) -> None:
         """Give folders their modes: those that no later entry replaced, or put behind a symbolic link."""

@@ -216,3 +216,8 @@ def test_a_region_may_have_counts_beside_the_default():
 
 def test_without_a_default_other_regions_have_none():
     assert counts_in(read({"r0": {"proxy": 1}}), "r1") == {}
+
+
+def test_an_override_wins_over_the_settings_of_the_chosen_variant():
+    given = ["variant=nats-tuned", "parameters.ping_interval=7s"]
+    assert load_experiment("link-failure-systems", given).parameters["ping_interval"] == "7s"

@@ -5,8 +5,9 @@ A packet is traffic if a traffic host is its source or destination; the receiver
 for acknowledgements, too. The system's costs exclude these packets; checks of links include them, since they
 share the queue. Bytes include the headers of the segments that offloaded frames stand for.
 
-`arrived_bytes` is payload that came through the last link of the path, each byte of TCP once. `sent_bytes`,
-`received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own figures.
+`arrived_bytes` is payload that came through the last link of the path, each byte of TCP once; null where
+routes may change. `sent_bytes`, `received_bytes`, `retransmissions` and `loss` (of datagrams) are the
+generators' own figures.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -188,7 +189,7 @@ def _headline(
 ) -> dict[str, Any]:
     arrived = wan_bytes = None
     ends = metadata.hosts[traffic.host].region, metadata.hosts[traffic.target].region
-    if crossed is not None and metadata.routes.get(ends):
+    if crossed is not None and metadata.routes.get(ends) and metadata.rerouted is None:
         link, direction = metadata.link_of[metadata.routes[ends][-1]]
         arrived = int(ints(rows(crossed, link=link, direction=direction), "payload_bytes").sum())
         wan_bytes = int(ints(crossed, "bytes").sum())

@@ -182,6 +182,10 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
     ways = [name for name in ("raw", "retransmissions", "routing", "pcap") if asked[name]]
     if len(ways) > 1:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} exclude each other")
+    if asked["routing"]:
+        for name in ("hosts", "regions", "types", "streams", "topics", "seq", "lost"):
+            if asked[name]:
+                raise click.UsageError(f"--routing takes times and --link: leave --{name.rstrip('s')} out")
     if asked["pcap"] and (as_json or asked["limit"]):
         raise click.UsageError("--pcap writes packets, whole: leave --format json and --limit out")
     if asked["at"] and not asked["pcap"]:

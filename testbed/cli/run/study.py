@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from testbed.cli.options import out_option
 from testbed.interrupts import handling, interrupt
@@ -61,9 +62,15 @@ def command(  # noqa: PLR0917 (click passes them by name)
     )
 
     is_list = is_all or paper is not None
-    if study is not None and is_list:
+    if (study is not None) + is_all + (paper is not None) > 1:
         raise InputError("study", None, "", "give a study, or --all, or --paper NAME")
+    source = click.get_current_context().get_parameter_source
+    given = [name for name in ("seed", "repeat") if source(name) is not ParameterSource.DEFAULT]
+    if resume is not None and (study is not None or is_list or overrides or given):
+        raise InputError("--resume", None, "", "goes on with what was begun: give no study, --set, --seed...")
     if resume is None and study is None and not is_list:
+        if overrides or given or publish:
+            raise InputError("study", None, "", "give a study, or --all, or --paper NAME")
         for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
         return None

@@ -1,6 +1,6 @@
 """FRR's daemons in the gateways of a run, and the changes of the gateways' routes.
 
-The daemons' files are in a tmpfs over /etc/frr, which exists only in the run's sandbox: nothing of the
+Each folder that the daemons write to is a tmpfs, which exists only in the run's sandbox: nothing of the
 machine's own FRR is read or changed, and nothing is left, however the run ends. The run directory keeps the
 configurations, the daemons' logs, and what `ip monitor` tells of each gateway's routes.
 """
@@ -30,6 +30,8 @@ from topologies.routing import OSPF
 
 PROGRAMS = Path("/usr/lib/frr")
 FILES, FILES_BYTES = Path("/etc/frr"), 16 << 20
+OTHER_FILES = (Path("/run/frr"), Path("/var/tmp/frr"))  # noqa: S108 (hidden by a tmpfs)
+"""Folders that the daemons write to by themselves: states of restarts, and logs of crashes."""
 USER = "frr"
 SOCKET_TIMEOUT_S = 20.0
 LOOK_S = 0.1
@@ -85,7 +87,11 @@ class RoutingDaemons:
         if self._plan.routing is None:
             return
         self._folder.mkdir(exist_ok=True)
-        mount_tmpfs(FILES, FILES_BYTES)
+        for folder in (FILES, *OTHER_FILES):
+            folder.mkdir(exist_ok=True)
+            mount_tmpfs(folder, FILES_BYTES)
+        for folder in OTHER_FILES:
+            shutil.chown(folder, USER, USER)
         await asyncio.gather(*map(self._start_gateway, self._gateways))
         await self._settle(60.0 + SETTLE_HELLOS * self._plan.routing.hello_s)
 
@@ -148,7 +154,10 @@ class RoutingDaemons:
             if time.monotonic() - begun_s > timeout_s:
                 source, target = min(wanted - last.keys(), default=("", ""))
                 said = f"{source} has no route to {target}" if source else "they still change"
-                raise TestbedError(f"routes have not settled after {timeout_s:.0f} s: {said}: see routing/")
+                remedy = "a slow or lossy link needs a longer interval or larger multiplier of bfd"
+                raise TestbedError(
+                    f"routes have not settled after {timeout_s:.0f} s: {said}: see routing/; {remedy}"
+                )
             if problems := self.problems():
                 raise TestbedError(problems[0])
             await asyncio.sleep(LOOK_S)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import tarfile
 
@@ -122,6 +123,12 @@ def test_what_is_no_image_is_refused(tmp_path, content, problem):
         (tmp_path / name).write_text(text)
     with pytest.raises(ImageError, match=problem):
         describe(tmp_path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.tar")
+    with pytest.raises(ImageError, match="neither a folder nor a file"):
+        describe(tmp_path / "pipe.tar")
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
