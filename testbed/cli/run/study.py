@@ -67,7 +67,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     source = click.get_current_context().get_parameter_source
     given = [name for name in ("seed", "repeat") if source(name) is not ParameterSource.DEFAULT]
     if resume is not None and (study is not None or is_list or overrides or given):
-        raise InputError("--resume", None, "", "goes on with what was begun: give no study, --set, --seed...")
+        raise InputError("--resume", None, "", "resumes what was begun: give no study, --set or --seed")
     if resume is None and study is None and not is_list:
         if overrides or given or publish:
             raise InputError("study", None, "", "give a study, or --all, or --paper NAME")
@@ -80,7 +80,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
         seeds = range(seed, seed + repeat)
         if resume is None and is_list:
             plans = planned_studies(paper, [each for each in overrides if not _is_dotted(each)])
-            sweeps = planned_sweeps(paper, [each for each in overrides if _is_dotted(each)])
+            dotted = [each for each in overrides if _is_dotted(each)]
+            sweeps = planned_sweeps(paper, dotted)
+            if dotted and not sweeps:
+                raise InputError(f"--set {dotted[0]}", None, "", f"no experiment has figures of {paper}")
             if not plans and not sweeps:
                 problem = f"no study is after a paper {paper!r:.40}; `cutset study` lists all"
                 raise InputError("--paper", None, "", problem)

@@ -162,8 +162,9 @@ def test_routes_take_longer_ways_in_greater_overlays_and_meet_on_their_way(tmp_p
         (["--all", "--set", "pears=3"], "pears: none of the studies has such a parameter"),
         (["--all", "scribe-groups"], "give a study, or --all, or --paper NAME"),
         (["--all", "--paper", "scribe"], "give a study, or --all, or --paper NAME"),
+        (["--paper", "meghdoot", "--set", "workload.rate=5/s"], "no experiment has figures of meghdoot"),
         (["--set", "nodes=40"], "give a study, or --all, or --paper NAME"),
-        (["--resume", ".", "--seed", "2"], "goes on with what was begun"),
+        (["--resume", ".", "--seed", "2"], "resumes what was begun"),
     ],
 )
 def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
