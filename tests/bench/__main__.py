@@ -21,24 +21,14 @@ from rich.table import Table
 SUBJECTS = (
     "packets",
     "scale",
-    "delays",
-    "live",
     "links",
-    "network",
-    "launch",
     "processes",
     "peak",
-    "collection",
-    "many_clients",
-    "client_library",
     "shipping",
     "hosts",
-    "machines",
     "regressions",
-    "nights",
     "simulator",
     "zone_visits",
-    "commands",
 )
 NAMED = ("hunt", "native")
 """Measured only by name: hunts take hours, and `native` needs `make native`."""

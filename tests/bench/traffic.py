@@ -53,38 +53,35 @@ def events(stream: int, count: int, event_bytes: int) -> Events:
     return Events(0, 0, stream, 1, count, event_bytes, 0, 0, bytes(count * event_bytes))
 
 
-def write_capture(path: Path, flows: Sequence[Flow], rounds: int, *, delay_ns: int = 0) -> int:
-    """Write a nanosecond capture of these flows, connection set-up first. Returns its number of packets.
-
-    delay_ns: how much later everything was seen than by who sent it.
-    """
+def write_capture(path: Path, flows: Sequence[Flow], rounds: int) -> int:
+    """Write a nanosecond capture of these flows, connection set-up first. Returns its number of packets."""
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1))
-        _handshakes(flows, delay_ns).tofile(file)
+        _handshakes(flows).tofile(file)
         for first in range(0, rounds, _CHUNK_ROUNDS):
-            _rounds(flows, first, min(rounds, first + _CHUNK_ROUNDS), delay_ns).tofile(file)
+            _rounds(flows, first, min(rounds, first + _CHUNK_ROUNDS)).tofile(file)
     return len(flows) + sum(1 + flow.acknowledged for flow in flows) * rounds
 
 
 _CHUNK_ROUNDS = 2_000
 
 
-def _handshakes(flows: Sequence[Flow], delay_ns: int) -> npt.NDArray[np.uint8]:
+def _handshakes(flows: Sequence[Flow]) -> npt.NDArray[np.uint8]:
     parts = []
     for number, flow in enumerate(flows):
         packet = np.zeros((1, 16 + _HEADERS_BYTES), np.uint8)
-        times = np.array([START_NS - ROUND_NS + number + delay_ns])
+        times = np.array([START_NS - ROUND_NS + number])
         _fill(packet, flow, times, seq=np.array([0xFFFFFFFF]), ack=np.array([0]), flags=2, payload=0)
         parts.append(packet.reshape(-1))
     return np.concatenate(parts)
 
 
-def _rounds(flows: Sequence[Flow], first: int, last: int, delay_ns: int) -> npt.NDArray[np.uint8]:
+def _rounds(flows: Sequence[Flow], first: int, last: int) -> npt.NDArray[np.uint8]:
     numbers = np.arange(first, last)
     columns = []
     for place, flow in enumerate(flows):
         whole = b"".join(bytes(part) for part in CODEC.encode(flow.message))
-        times = START_NS + delay_ns + numbers * ROUND_NS + place * (ROUND_NS // len(flows))
+        times = START_NS + numbers * ROUND_NS + place * (ROUND_NS // len(flows))
         data = np.zeros((numbers.size, 16 + _HEADERS_BYTES + len(whole)), np.uint8)
         _fill(data, flow, times, seq=numbers * len(whole), ack=numbers, flags=0x18, payload=len(whole))
         body = data[:, 16 + _HEADERS_BYTES :]

@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 
 from tests.bench.rows import Row, row
-from tests.bench.simulated.many_clients import own_bytes
 from tests.bench.traffic import write_run
 
 ROUNDS = (2_800, 28_000, 280_000)
@@ -62,12 +61,21 @@ def _analysed(run: Path) -> list[Row]:
     ]
 
 
+def _own_bytes(process: psutil.Process) -> int:
+    """Return the PSS of one process; 0 if it has ended."""
+    try:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        return next(int(line.split()[1]) << 10 for line in rollup.splitlines() if line[:4] == "Pss:")
+    except (OSError, StopIteration):
+        return 0
+
+
 def _held(process: psutil.Process) -> list[tuple[str, int]]:
     """Return the role and memory in bytes of each existing process."""
-    found = [("driver", own_bytes(process))]
+    found = [("driver", _own_bytes(process))]
     try:
         for child in process.children(recursive=True):
-            found.append(("java" if child.name() == "java" else "worker", own_bytes(child)))
+            found.append(("java" if child.name() == "java" else "worker", _own_bytes(child)))
     except psutil.Error:  # it has ended
         pass
     return found
