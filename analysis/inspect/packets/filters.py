@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.messages.marked import known_codec
 from analysis.schemas import KEY_COLUMN, LOST
 from analysis.timelines.run_metadata import RunMetadata
@@ -91,7 +90,7 @@ class Filter:
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Return which rows of TRANSFERS match."""
-        found = self.times.within(from_arrow(rows.column("t_ns")))
+        found = self.times.within(rows.column("t_ns").to_numpy())
         for hosts in self.ends:
             found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
         if self.pairs is not None:
@@ -103,7 +102,7 @@ class Filter:
         if self.lost:
             found &= _among(rows.column("fate"), (LOST,))
         if self.retransmitted:
-            found &= flags(rows.column("retransmitted"))
+            found &= _true(rows.column("retransmitted"))
         if (self.streams or self.seq) and found.any():
             found &= self._streams_and_numbers(rows)
         return found
@@ -119,33 +118,38 @@ class Filter:
         fits = np.ones(len(listed), np.bool_)
         if self.streams:
             stream = rows.column("stream")
-            own &= _numbered(stream, self.streams)
+            own &= _among(stream, self.streams)
             if self.stream_keys:
-                own |= ~known(stream) & _keyed(
+                own |= ~_true(stream.is_valid()) & _keyed(
                     rows.column(KEY_COLUMN), {key.hex() for key in self.stream_keys}
                 )
-            fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
+            fits &= _among(pc.struct_field(listed, "stream"), self.streams)
         if self.seq:
             own &= _refers_to(rows, self.seq)
             cnt = pc.struct_field(listed, "cnt")
-            fits &= known(cnt) & (from_arrow(cnt) >= self.seq[0]) & (from_arrow(cnt) <= self.seq[1])
-        own[from_arrow(pc.list_parent_indices(counters))[fits]] = True
+            fits &= _true(pc.and_(pc.greater_equal(cnt, self.seq[0]), pc.less_equal(cnt, self.seq[1])))
+        own[pc.list_parent_indices(counters).to_numpy()[fits]] = True
         return own
 
 
 def _refers_to(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
     """Return whether a message carries, requests, answers or advertises one of these sequence numbers."""
-    first_seq = rows.column("first_seq")
+    first_seq, cnt = rows.column("first_seq"), rows.column("cnt")
     reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
-    end = pc.add(first_seq, reach)
-    first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
-    last = pc.coalesce(end, rows.column("last"), rows.column("cnt"), first_seq)
-    after = from_arrow(last) + ~known(end)  # `end` is exclusive, the other bounds are inclusive
-    return known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
+    end = pc.subtract(pc.add(first_seq, reach), 1)
+    first = pc.coalesce(first_seq, rows.column("next"), cnt)
+    last = pc.coalesce(end, rows.column("last"), cnt, first_seq)
+    return _true(pc.and_(pc.less_equal(first, seq[1]), pc.greater_equal(last, seq[0])))
 
 
-def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
-    return flags(pc.is_in(values, value_set=strings(sorted(wanted))))
+def _true(values: pa.BooleanArray) -> Mask:
+    """Return booleans as a NumPy array; null is False."""
+    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _among(values: pa.Array, wanted: Iterable[object]) -> Mask:
+    return _true(pc.is_in(values, value_set=pa.array(wanted, values.type)))
 
 
 def _in_one_of(within: pa.Array, wanted: Collection[str]) -> Mask:
@@ -156,28 +160,14 @@ def _in_one_of(within: pa.Array, wanted: Collection[str]) -> Mask:
 
 def _keyed(values: pa.Array, digits: Collection[str]) -> Mask:
     """Return whether a key starts with one of these hexadecimal prefixes."""
-    there = pc.dictionary_encode(values)
-    fits = [key is not None and key.hex().startswith(tuple(digits)) for key in there.dictionary.to_pylist()]
-    places = there.indices
-    found: Mask = known(places) & np.array([*fits, False])[np.where(known(places), from_arrow(places), -1)]
-    return found
+    there = pc.unique(values.drop_null()).to_pylist()
+    return _among(values, [key for key in there if key.hex().startswith(tuple(digits))])
 
 
-def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
-    numbers = np.array(sorted(wanted), np.dtype(str(values.type)))
-    return flags(pc.is_in(values, value_set=to_arrow(numbers)))
-
-
-def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
+def _paired(rows: pa.RecordBatch, pairs: Iterable[tuple[str, str]]) -> Mask:
     """Return whether (sender, receiver) is one of these pairs."""
-    hosts = sorted({host for pair in pairs for host in pair})
-    among = strings(hosts)
-    places = [pc.index_in(rows.column(end), value_set=among) for end in _ENDS]
-    sender, receiver = (np.where(known(place), from_arrow(place), len(hosts)) for place in places)
-    allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
-    for one, other in pairs:
-        allowed[hosts.index(one), hosts.index(other)] = True
-    return allowed[sender, receiver]
+    ends = pc.binary_join_element_wise(*(rows.column(end) for end in _ENDS), " ")
+    return _among(ends, map(" ".join, pairs))
 
 
 def codec_of(plan: Plan) -> Codec:

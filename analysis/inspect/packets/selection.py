@@ -21,7 +21,6 @@ from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.streams import halves
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import Extent, Row, at_place, located_messages
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.packet_comments import PacketComments
@@ -163,8 +162,8 @@ def _steps(number: int, capture: Tap, choice: PacketSelection) -> Iterator[Step]
         reached_ns = int(columns["t_ns"].max())
         places = np.flatnonzero(choice.mask(columns))
         places = places[np.argsort(columns["t_ns"][places], kind="stable")]
-        shown = {name: to_arrow(columns[name][places]) for name in (*_WRITTEN, "link_type")}
-        shown["capture"] = to_arrow(np.full(places.size, number))
+        shown = {name: pa.array(columns[name][places]) for name in (*_WRITTEN, "link_type")}
+        shown["capture"] = pa.repeat(number, places.size)
         yield Step(pa.record_batch(shown), reached_ns)
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError, check_transfers
-from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from analysis.inspect.packets.filters import Filter
 from analysis.schemas import TRANSFERS
 from experiments.records.rundir import RunDirectory
@@ -53,7 +52,7 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
         for number, step in enumerate(waiting):
             if step is None:
                 continue
-            bound = int(np.searchsorted(from_arrow(step.rows.column(_TIME)), horizon, side="right"))
+            bound = int(np.searchsorted(step.rows.column(_TIME).to_numpy(), horizon, side="right"))
             ready.append(step.rows.slice(0, bound))
             if step.reached_ns == horizon:
                 waiting[number] = next(sources[number], None)
@@ -61,7 +60,7 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
                 waiting[number] = Step(step.rows.slice(bound), step.reached_ns)
         found = pa.Table.from_batches([rows for rows in ready if rows.num_rows], ready[0].schema)
         if found.num_rows:
-            yield found.take(to_arrow(np.argsort(from_arrow(found.column(_TIME)), kind="stable")))
+            yield found.take(pa.array(np.argsort(found.column(_TIME).to_numpy(), kind="stable")))
 
 
 def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
@@ -88,7 +87,7 @@ def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step
             continue
         reached_ns = int(rows.column(_TIME)[-1].as_py())
         mask = wanted.mask(rows)
-        yield Step(rows if mask.all() else rows.take(to_arrow(np.flatnonzero(mask))), reached_ns)
+        yield Step(rows if mask.all() else rows.filter(pa.array(mask)), reached_ns)
         if wanted.times.end_ns is not None and reached_ns >= wanted.times.end_ns:
             return
 

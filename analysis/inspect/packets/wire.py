@@ -13,13 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import SYN
 from analysis.capture.pcap.streams import halves
-from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from experiments.records.rundir import RunDirectory
 
 Direction = tuple[int, int, int, int, int, int]
@@ -112,10 +112,10 @@ def read_syns(run: RunDirectory) -> ConnectionSyns:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
                 flags = file.read_row_group(group, ["flags"], use_threads=False).column("flags")
-                there = np.flatnonzero(from_arrow(flags) & SYN)
+                there = np.flatnonzero(flags.to_numpy() & SYN)
                 if there.size:
                     rows = file.read_row_group(group, _OF_SYNS, use_threads=False)
-                    found += rows.take(to_arrow(there)).to_pylist()
+                    found += rows.take(pa.array(there)).to_pylist()
     return ConnectionSyns(found)
 
 

@@ -6,16 +6,14 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap import fragments, walk
+from analysis.capture.pcap import fragments
 from analysis.capture.pcap.files import scan
 from analysis.capture.pcap.files.compressed import unpack
-from analysis.capture.pcap.files.format import PCAPNG, Format
 from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.record_batches import read_span, spans_of
 from analysis.capture.time_range import TimeRange
@@ -78,9 +76,8 @@ def read(path: Path) -> tuple[CaptureIndex, int] | None:
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that small files are read in many windows, lanes and splits."""
+    """So that small files are read in many windows and splits."""
     for module, name, value in (
-        (walk, "LANE_BYTES", 256), (walk, "SEARCH_BYTES", 200), (walk, "LANES_MIN", 2),
         (scan, "_WINDOW_BYTES", 2_000), (scan, "_FIRST_WINDOW_BYTES", 300), (scan, "SPLIT_BYTES", 500),
         (scan, "_BATCH_RECORDS", 7), (fragments, "WAITING_MAX", 2),
     ):  # fmt: skip
@@ -212,23 +209,3 @@ def test_a_first_section_that_is_wrong_is_named(tmp_path: Path, content: bytes, 
     (tmp_path / "odd.pcapng").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcapng: .*{said}"):
         build_index(tmp_path / "odd.pcapng")
-
-
-@given(st.lists(st.binary(max_size=150), min_size=1, max_size=80), st.sampled_from("<>"))
-def test_lanes_through_blocks_find_what_one_step_after_the_other_finds(
-    bodies: list[bytes], order: str
-) -> None:
-    """Also where packets hold captures, full of perfectly plausible blocks."""
-    inner = b"".join(enhanced(body, n, order=order) for n, body in enumerate(bodies))
-    pieces = [inner[at : at + 140] for at in range(0, len(inner), 140)]
-    content = section(order) + interface(order=order)
-    start = len(content)
-    content += b"".join(enhanced(piece, n, order=order) for n, piece in enumerate([*bodies, *pieces]))
-    form = Format(PCAPNG, order, ())
-    wanted: list[int] = []
-    at = start
-    while at < len(content):
-        wanted.append(at)
-        at += struct.unpack_from(order + "I", content, at + 4)[0]
-    offsets, following = walk.walk(np.frombuffer(content, np.uint8), start, len(content), form)
-    assert (offsets.tolist(), following) == (wanted, at)
