@@ -16,8 +16,8 @@ NOT_IN_NETEM = {
     "loss duplicate": "loss together with duplicates",
 }
 """The kernel takes its correlated draw modulo twice the jitter, so consecutive packets are not correlated
-(`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md). It passes
-a packet once that is both lost and duplicated (`netem_enqueue`).
+(`tabledist` in net/sched/sch_netem.c; 20 ms, 5 ms and 75 % gave 0.00 over 600 datagrams in user-mode Linux,
+the relay 0.75). It passes a packet once that is both lost and duplicated (`netem_enqueue`).
 """
 NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit", "icmp_dropped": "a path-MTU black hole"}
 NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss", "corrupt": "corruption"}
