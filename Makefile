@@ -75,7 +75,7 @@ bench: packages-test $(READY) $(ARCHIVED) ## measure, print a table and write be
 fuzz: packages-test $(READY) ## look for input that breaks a reader of captures, runs, archives...: TARGET=capture SECONDS=60
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS)
 
-vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
+vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/hosts.md)
 	@vagrant up
 
 test-systems: packages-systems packages-test $(READY) $(CLIENTS) $(MODULES) ## try all systems under test that are not ours

@@ -4,7 +4,7 @@ ruptures (Truong, Oudre, Vayatis: Selective review of offline change point detec
 its exact segmentation with a linear kernel, on normal scores of the ranks, which outliers cannot pull and for
 which one penalty fits every metric. Then each proposal is tested: each piece is compared with the one before
 by an exact rank test, corrected for correlation between neighbouring nights and for the number of possible
-places. The weakest proposal is dropped until all that remain are significant. docs/regressions.md compares
+places. The weakest proposal is dropped until all that remain are significant. docs/nightly.md compares
 this with Apache Otava.
 
 Values are one per night, oldest first. Nights without a value are skipped.

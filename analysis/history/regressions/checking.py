@@ -44,7 +44,7 @@ from analysis.history.regressions.tonight import (
 
 WRONG_MAX: Final = 0.01
 """The chance of any finding on a night when nothing changed. It is smaller in practice:
-docs/regressions.md.
+docs/nightly.md.
 """
 DAYS: Final = 365
 """Length of the history that is examined."""

@@ -1,4 +1,4 @@
-"""docs/history.md names every column, and no other."""
+"""docs/nightly.md names every column, and no other."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from analysis.history.history_schemas import SCHEMAS
 
-PAGE = Path(__file__).parents[3] / "docs" / "history.md"
+PAGE = Path(__file__).parents[3] / "docs" / "nightly.md"
 IN_ALL = {"schema", "run", "suite", "entry"}
 
 

@@ -1,4 +1,4 @@
-"""Which detector finds planted changes, how soon, and how often it errs: docs/regressions.md's table.
+"""Which detector finds planted changes, how soon, and how often it errs: docs/nightly.md's table.
 
     python -m tests.bench.simulated.detectors [--otava PYTHON]
 

@@ -79,7 +79,7 @@ def differences(path: Path) -> tuple[int, list[tuple[int, Row, Row, str]]]:
 
 
 def is_documented(row: Row, wanted: Row, packet: Judged) -> bool:
-    """Return whether a difference is on the list of docs/captures-in-spark.md: headers that are cut off, and
+    """Return whether a difference is on the list of docs/captures.md: headers that are cut off, and
     the payload of fragments.
     """
     if wanted["seq"] == 0 or not packet["tcp.len"]:

@@ -194,7 +194,7 @@ def test_a_file_that_is_no_capture_ends_the_query_by_name_unless_such_are_passed
 
 def test_the_documented_example_works(stream: Stream, spark: SparkSession, tmp_path: Path) -> None:
     write_pcap(stream.captures / "a.pcap", records())
-    page = (Path(__file__).parents[4] / "docs/captures-in-spark.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/captures.md").read_text()
     [_, code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     known: dict[str, Any] = {"spark": spark}
     exec(

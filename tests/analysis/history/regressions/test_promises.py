@@ -1,4 +1,4 @@
-"""The promises of docs/regressions.md, on simulated nights with realistic noise: 100 quiet nights raise
+"""The promises of docs/nightly.md, on simulated nights with realistic noise: 100 quiet nights raise
 hardly an alarm, and changes of 5 %, 10 % and 30 % are found as soon as it says.
 """
 

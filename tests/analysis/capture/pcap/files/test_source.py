@@ -226,7 +226,7 @@ def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
 
 @pytest.mark.spark
 def test_the_documented_example_works(spark: SparkSession, captures: Path) -> None:
-    page = (Path(__file__).parents[5] / "docs/captures-in-spark.md").read_text()
+    page = (Path(__file__).parents[5] / "docs/captures.md").read_text()
     [code, _] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     known: dict[str, Any] = {"spark": spark}
     exec(code.replace("captures/", str(captures)), known)
