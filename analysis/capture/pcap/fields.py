@@ -50,9 +50,13 @@ Columns = dict[str, Column]
 DIRECTION = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 """The columns that identify one direction between two ports."""
 
-FRAGMENT = {"fragment_offset": np.dtype(np.int32), "datagram": np.dtype(np.int64)}
-"""Further columns of IP packets: a fragment's offset in its datagram in bytes, and the datagram's
-identification (RFC 791, section 3.1; RFC 8200, section 4.5).
+FRAGMENT = {
+    "fragment_offset": np.dtype(np.int32),
+    "more_fragments": np.dtype(np.int8),
+    "datagram": np.dtype(np.int64),
+}
+"""Further columns of IP packets: a fragment's offset in its datagram in bytes, whether others follow it, and
+the datagram's identification (RFC 791, section 3.1; RFC 8200, section 4.5).
 """
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
@@ -165,6 +169,7 @@ def _read_tunnels(layers: Layers, others: Integers, tunnels: int) -> None:
         columns[name][rows[found]] = values[found]
     layers.proto[rows[found]] = inner.proto[found]
     layers.ip_at[rows[found]] = inner.ip_at[found]
+    headers.at[rows[found]] = inside.at[found]
 
 
 def _none(where: RowSelection) -> bool:
@@ -190,10 +195,12 @@ def _read_ipv4(layers: Layers) -> None:
     headers.at[where] = begin + header_bytes
     frame_end = headers.end[where]
     headers.end[where] = np.where(total == 0, frame_end, np.minimum(begin + total, frame_end))
-    fragment_offset = (column(header, 6, ">u2") & 0x1FFF) * 8
+    fragment = column(header, 6, ">u2")
+    fragment_offset = (fragment & 0x1FFF) * 8
     layers.whole[where] = fragment_offset == 0
     columns["ip_id"][where] = columns["datagram"][where] = column(header, 4, ">u2")
     columns["fragment_offset"][where] = fragment_offset
+    columns["more_fragments"][where] = fragment >> 13 & 1
     columns["src_lo"][where] = column(header, 12, ">u4")
     columns["dst_lo"][where] = column(header, 16, ">u4")
 
@@ -236,12 +243,13 @@ def _skip_extension_headers(layers: Layers, version: int, protocols: tuple[int, 
         kind, size = layers.proto[where], column(header, 1, "u1")
         is_fragment = kind == _FRAGMENT
         units = np.select([is_fragment, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
-        fragment_offset = np.where(is_fragment, column(header, 2, ">u2") & 0xFFF8, 0)
         layers.proto[where] = column(header, 0, "u1")
         headers.at[where] += units
-        layers.whole[where] = fragment_offset == 0
-        columns["fragment_offset"][where] = fragment_offset
-        columns["datagram"][where[is_fragment]] = column(header[is_fragment], 4, ">u4")
+        rows, position = where[is_fragment], column(header[is_fragment], 2, ">u2")
+        layers.whole[rows] = position & 0xFFF8 == 0
+        columns["fragment_offset"][rows] = position & 0xFFF8
+        columns["more_fragments"][rows] = position & 1
+        columns["datagram"][rows] = column(header[is_fragment], 4, ">u4")
 
 
 def _read_tcp(layers: Layers) -> None:

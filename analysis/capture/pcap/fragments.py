@@ -10,15 +10,13 @@ RFC 8200, section 4.5), for at most one minute and until the datagram is complet
 order.
 """
 
-import struct
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.files.format import Bytes, column, gather
 from analysis.capture.pcap.uncommon import UncommonPackets
 
 FRAGMENTS_MAX = 100_000  # that get a place; others are lost
@@ -26,10 +24,10 @@ DATAGRAMS_MAX = 4_096  # incomplete at the same time; the oldest is abandoned
 WAITING_MAX = 64  # fragments of a datagram that wait for its first one; others are lost
 TOGETHER_NS = 60 * 1_000_000_000
 
-_TCP, _FRAGMENT = 6, 44
-_UNCUT = (_TCP, 17, 58)  # next headers of IPv6 packets without extensions: TCP, UDP, ICMP
-_EXTENSIONS = (0, 43, 60, 135)
-_TCP_BYTES, _HEADERS_BYTES_MAX = 20, 512
+_TCP, _TCP_BYTES = 6, 20
+_OF_DATAGRAM = ("src_hi", "src_lo", "dst_hi", "dst_lo", "datagram")
+_Key = tuple[int, ...]
+"""The values of _OF_DATAGRAM, which identify a datagram."""
 _OF_CONNECTION = 0x02 | 0x01 | 0x04  # SYN, FIN, RST: apply to the first fragment only
 
 
@@ -50,11 +48,9 @@ class _CapturedFragment:
     """A fragment in the capture."""
 
     at: int
-    key: bytes  # identifies the datagram
     offset: int  # in the datagram
     length: int
     more: bool  # whether more fragments follow
-    tcp: bytes  # the TCP header, in the first fragment
 
 
 @dataclass(slots=True)
@@ -74,17 +70,21 @@ class FragmentCollector:
 
     placed: list[Fragment] = field(default_factory=list)
     lost: int = 0  # the first fragment is missing, or lacks part of the TCP header
-    _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
+    _datagrams: dict[_Key, _Datagram] = field(default_factory=dict)
 
-    def collect(self, data: Bytes, packets: UncommonPackets) -> None:
-        """Find the IP fragments among packets."""
-        records = packets.records
-        for row, at, is_ipv4 in _suspects(data, packets):
-            begin, length = int(records.begin[row]), int(records.length[row])
-            content = data[begin + at : begin + min(length, at + _HEADERS_BYTES_MAX)].tobytes()
-            part = (_ipv4 if is_ipv4 else _ipv6)(content, begin)
-            if part is not None:
-                self._take(part, int(records.t_ns[row]))
+    def collect(self, packets: UncommonPackets) -> None:
+        """Find the fragments of TCP segments among packets."""
+        columns = packets.layers.columns
+        is_cut = (columns["fragment_offset"] > 0) | (columns["more_fragments"] > 0)
+        for row in np.flatnonzero((columns["proto"] == _TCP) & is_cut).tolist():
+            packet = {name: int(values[row]) for name, values in columns.items()}
+            header = packet["payload_offset"] - int(packets.layers.headers.at[row])
+            at, t_ns = int(packets.records.begin[row]), int(packets.records.t_ns[row])
+            key = tuple(packet[name] for name in _OF_DATAGRAM)
+            part = _CapturedFragment(
+                at, packet["fragment_offset"], header + packet["payload_length"], packet["more_fragments"] > 0
+            )
+            self._take(key, part, _first(packet, at, header) if part.offset == 0 else None, t_ns)
 
     def finish(self) -> tuple[Fragment, ...]:
         """Return all placed fragments in file order; waiting fragments count as lost."""
@@ -92,18 +92,18 @@ class FragmentCollector:
         self._datagrams.clear()
         return tuple(sorted(self.placed, key=lambda fragment: fragment.at))
 
-    def _take(self, part: _CapturedFragment, t_ns: int) -> None:
-        datagram = self._datagrams.get(part.key)
+    def _take(self, key: _Key, part: _CapturedFragment, first: Fragment | None, t_ns: int) -> None:
+        datagram = self._datagrams.get(key)
         if datagram is None or t_ns - datagram.since_ns > TOGETHER_NS:
-            self._give_up(part.key)
+            self._give_up(key)
             if len(self._datagrams) == DATAGRAMS_MAX:
                 self._give_up(next(iter(self._datagrams)))
-            datagram = self._datagrams[part.key] = _Datagram(t_ns)
+            datagram = self._datagrams[key] = _Datagram(t_ns)
         datagram.lengths[part.offset] = part.length
         if not part.more:
             datagram.size = part.offset + part.length
         if part.offset == 0:
-            datagram.first = _segment(part)
+            datagram.first = first
         elif len(datagram.waiting) < WAITING_MAX:
             datagram.waiting.append(part)
         else:
@@ -113,7 +113,7 @@ class FragmentCollector:
                 self._place(datagram.first, waiting)
             datagram.waiting.clear()
         if datagram.size is not None and sum(datagram.lengths.values()) >= datagram.size:
-            self._give_up(part.key)
+            self._give_up(key)
 
     def _place(self, first: Fragment, part: _CapturedFragment) -> None:
         if len(self.placed) == FRAGMENTS_MAX:
@@ -121,7 +121,7 @@ class FragmentCollector:
         else:
             self.placed.append(replace(first, at=part.at, seq=(first.seq + part.offset) % (1 << 32)))
 
-    def _give_up(self, key: bytes) -> None:
+    def _give_up(self, key: _Key) -> None:
         datagram = self._datagrams.pop(key, None)
         self.lost += 0 if datagram is None else len(datagram.waiting)
 
@@ -147,65 +147,13 @@ def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragmen
     return tuple(fragments[first:last])
 
 
-def _suspects(data: Bytes, packets: UncommonPackets) -> list[tuple[int, int, bool]]:
-    """Return packets that may hold a fragment of a TCP segment: row, offset of IP, whether it is IPv4."""
-    ip_at = packets.layers.ip_at
-    rows = np.flatnonzero(ip_at >= 0)
-    ip = gather(data, packets.records.begin[rows] + ip_at[rows], 10)
-    is_ipv4 = column(ip, 0, "u1") >> 4 == 4
-    ipv4 = is_ipv4 & (column(ip, 6, ">u2") & 0x3FFF != 0) & (column(ip, 9, "u1") == _TCP)
-    ipv6 = ~is_ipv4 & ~np.isin(column(ip, 6, "u1"), _UNCUT)
-    return [
-        (int(rows[place]), int(ip_at[rows[place]]), bool(ipv4[place]))
-        for place in np.flatnonzero(ipv4 | ipv6).tolist()
-    ]
+def _first(packet: Mapping[str, int], at: int, header: int) -> Fragment | None:
+    """Return the first fragment as a segment, with the sequence number of a byte at offset 0.
 
-
-def _ipv4(packet: bytes, at: int) -> _CapturedFragment | None:
-    if len(packet) < 20 or packet[0] >> 4 != 4:
+    None if its TCP header was not read. header: bytes of that.
+    """
+    if header < _TCP_BYTES:
         return None
-    header_bytes, (total, number, position) = (packet[0] & 0x0F) * 4, struct.unpack_from(">HHH", packet, 2)
-    if header_bytes < 20 or total <= header_bytes:
-        return None
-    key = struct.pack(">I", number) + packet[12:20]
-    return _part(
-        packet,
-        at,
-        key,
-        (header_bytes, total - header_bytes),
-        offset=(position & 0x1FFF) * 8,
-        more=position & 0x2000,
-    )
-
-
-def _ipv6(packet: bytes, at: int) -> _CapturedFragment | None:
-    if len(packet) < 40 or packet[0] >> 4 != 6:
-        return None
-    kind, end, header = packet[6], 40 + int.from_bytes(packet[4:6]), 40
-    while kind in _EXTENSIONS and header + 8 <= len(packet):
-        kind, header = packet[header], header + (packet[header + 1] + 1) * 8
-    if kind != _FRAGMENT or header + 8 > len(packet) or end <= header + 8 or packet[header] != _TCP:
-        return None
-    (position,) = struct.unpack_from(">H", packet, header + 2)
-    key = packet[header + 4 : header + 8] + packet[8:40]
-    return _part(packet, at, key, (header + 8, end - header - 8), offset=position & 0xFFF8, more=position & 1)
-
-
-def _part(
-    packet: bytes, at: int, key: bytes, body: tuple[int, int], *, offset: int, more: int
-) -> _CapturedFragment | None:
-    """Return the fragment. body: its offset in the packet, and its length."""
-    begin, length = body
-    if offset == 0 and not more:
-        return None  # an atomic fragment: a whole datagram with a fragment header (RFC 6946)
-    tcp = packet[begin : begin + min(length, _TCP_BYTES)] if offset == 0 else b""
-    return _CapturedFragment(at, key, offset, length, bool(more), tcp)
-
-
-def _segment(part: _CapturedFragment) -> Fragment | None:
-    """Return the first fragment as a segment, with the sequence number of a byte at offset 0."""
-    if len(part.tcp) < _TCP_BYTES:
-        return None
-    sport, dport, seq, ack, size, flags = struct.unpack_from(">HHIIBB", part.tcp)
-    begin = seq - (size >> 4) * 4 + (flags >> 1 & 1)
-    return Fragment(part.at, sport, dport, begin, ack, flags & ~_OF_CONNECTION)
+    begin = packet["seq"] - header + (packet["flags"] >> 1 & 1)
+    flags = packet["flags"] & ~_OF_CONNECTION
+    return Fragment(at, packet["sport"], packet["dport"], begin, packet["ack"], flags)

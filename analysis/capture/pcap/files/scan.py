@@ -148,7 +148,7 @@ class CaptureScan:
             closer = uncommon_packets(data, records)
             if closer is not None:
                 self.unread.add(closer)
-                self.fragments.collect(data, closer)
+                self.fragments.collect(closer)
             if checked.good < batch.size:
                 end = int(batch[checked.good])
                 break
