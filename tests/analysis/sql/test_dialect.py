@@ -124,12 +124,10 @@ def test_spark_says_in_one_line_what_failed(ask_spark, capfd):
     assert "SQLQueryContextLogger" not in capfd.readouterr().err
 
 
-def test_the_page_names_every_function_and_every_refused_one():
+def test_the_page_names_every_function():
     assert set(re.findall(r"`(\w+)`", PAGE.partition("## Functions")[2].partition("\n## ")[0])) == set(
         FUNCTIONS
     )
-    refused = re.findall(r"`(\w+)`", PAGE.partition("## Refused")[2].partition("\n## ")[0])
-    assert set(INSTEAD) <= set(refused)
 
 
 @pytest.mark.parametrize(
