@@ -47,9 +47,10 @@ def smaller_buffers(plan: Plan) -> str | None:
     size_kib = buffer_kib(len(plan.captures), memory_bytes())
     if size_kib == BUFFER_KIB:
         return None
+    total_mib = len(plan.captures) * size_kib >> 10
     return (
-        f"{len(plan.captures):,} captures get buffers of {size_kib:,} KiB, not {BUFFER_KIB:,}, so that they"
-        " fit into the memory: on a busy machine more packets may be missing in them"
+        f"{len(plan.captures):,} captures get buffers of {size_kib:,} KiB, not {BUFFER_KIB:,},"
+        f" {total_mib:,} MiB together: on a busy machine more packets may be missing in them"
     )
 
 

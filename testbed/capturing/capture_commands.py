@@ -14,6 +14,8 @@ BUFFER_KIB = 8192
 BUFFER_KIB_MIN = 512
 BUFFERS_SHARE = 8
 """All buffers together take at most this part (1/8) of memory. The kernel cannot swap them out."""
+BUFFERS_BYTES_MAX = 1 << 30
+"""Of all buffers together: new memory costs up to 4 ms/MiB on a virtual machine, and delays the start."""
 CONFINED = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
     *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
@@ -40,7 +42,7 @@ def memory_bytes() -> int:
 
 def buffer_kib(captures: int, memory: int) -> int:
     """Return the kernel buffer of each of `captures` captures on a machine with `memory` bytes."""
-    share_kib = memory // BUFFERS_SHARE // max(1, captures) >> 10
+    share_kib = min(memory // BUFFERS_SHARE, BUFFERS_BYTES_MAX) // max(1, captures) >> 10
     return max(BUFFER_KIB_MIN, min(BUFFER_KIB, share_kib))
 
 

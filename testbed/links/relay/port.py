@@ -31,7 +31,7 @@ class RelayPort:
                 stack.callback(rings[-1].close)
             self._resources = stack.pop_all()
         self._rings = rings
-        self._small, self._medium, self._large = rings
+        self._small, self._pairs, self._medium, self._large = rings
         self.left: list[Frame] = []
         self.out = self._small.fileno()
 
@@ -42,23 +42,21 @@ class RelayPort:
     @property
     def is_empty(self) -> bool:
         """Whether `receive` would return no frame."""
-        small, medium, large = self._small, self._medium, self._large
-        return not (
-            small.status[small.mark] or medium.status[medium.mark] or large.status[large.mark] or self.left
-        )
+        return not (self.left or any(ring.status[ring.mark] for ring in self._rings))
 
     def receive(self, ahead_ns: int) -> list[Frame]:
         """Return the frames that have arrived, in order. If some are `left`, call again without waiting.
 
         CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`.
         """
-        frames, medium, large = self._small.take(ahead_ns), self._medium, self._large
+        frames = self._small.take(ahead_ns)
         if self.left:
             frames, self.left = self.left + frames, []
+        pairs, medium, large = self._pairs, self._medium, self._large
         # The usual case, written out for speed.
-        if not medium.status[medium.mark] and not large.status[large.mark]:
+        if not (pairs.status[pairs.mark] or medium.status[medium.mark] or large.status[large.mark]):
             return frames
-        frames += medium.take(ahead_ns) + large.take(ahead_ns)
+        frames += pairs.take(ahead_ns) + medium.take(ahead_ns) + large.take(ahead_ns)
         last_ns = max([stamp_ns for stamp_ns, _ in frames], default=0)
         for ring in self._rings:  # by now every predecessor of `frames` is in its ring
             for frame in ring.take(ahead_ns):

@@ -2,9 +2,10 @@
 
 A port's rings hold the frames that arrive while the relay does not read: during its usual pause, and on slow
 links also a full queue and the frames that arrive while a busy machine keeps the relay from its processor. A
-slot is as large as the largest frame of its ring, so there are three kinds of ring: for single segments, for
-offloaded frames of a few segments (from senders with a small window or that catch up in small pieces), and
-for offloaded frames of up to 64 KiB.
+slot is as large as the largest frame of its ring, so there are four kinds of ring: for single segments, for
+pairs of segments (TCP's least offloaded frame: a process that sends to 39 peers at once fills 40 slots), for
+offloaded frames of a few segments (from senders that catch up in small pieces), and for those of up to 64
+KiB.
 
 All rings of a relay share bounded memory. If it does not suffice, all are scaled down by the same factor, but
 not below a minimum size.
@@ -45,7 +46,8 @@ class RingKind:
 
 KINDS = (  # the ring's own headers take some 100 bytes of a slot
     RingKind(-1, 1_800, 2 << 10, 1 << 18, 1_514, 1 << 18),
-    RingKind(1_800, 16_000, 16 << 10, 1 << 18, 6_000, 1 << 18),
+    RingKind(1_800, 3_900, 4 << 10, 1 << 18, 2_962, 1 << 18),
+    RingKind(3_900, 16_000, 16 << 10, 1 << 18, 6_000, 1 << 18),
     RingKind(16_000, 66 << 10, 68 << 10, 1 << 19, 32_000, 1 << 19),
 )
 

@@ -42,3 +42,8 @@ def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is
     frames = 400 + 10_000_000 * AWAY_US // 8_000_000 // 1_514
     assert slow[0] * KINDS[0].block_slots >= frames
     assert ring_bytes(slow) < 8 << 20
+
+
+def test_many_ports_have_room_for_what_a_process_sends_to_forty_peers_at_once():
+    for count, kind in list(zip(port_blocks([at(GIGABIT)] * 360)[0], KINDS, strict=True))[:2]:
+        assert count * kind.block_slots >= 1.5 * 40
