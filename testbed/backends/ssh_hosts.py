@@ -306,7 +306,7 @@ class _Run:
             sources,
             self._run.path,
             limits=limits,
-            listener=lambda progress: self._follow(progress.as_message()),
+            listener=self._follow,
             stop_following=lambda name: name in coordinator.ended | coordinator.lost,
             give_up=lambda name: self._impatient or (self._led and name in coordinator.unreachable),
         )

@@ -45,7 +45,7 @@ def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk
                 machines,
                 machine_archive(),
                 limits,
-                lambda progress: follow(progress.as_message()),
+                follow,
                 follow.say,
             ).fetch()
     except KeyboardInterrupt:

@@ -25,7 +25,6 @@ from testbed.campaign.live_view import LiveWatcher, watched
 from testbed.campaign.run_results import PerformedRun
 from testbed.campaign.texts.outcome import exit_code, show_outcome
 from testbed.campaign.texts.progress import Follower, follower
-from testbed.forecast import forecast
 from testbed.planning import make_plan
 from testbed.resources import smaller_buffers
 from testbed.run_selection import RunSelection
@@ -189,15 +188,11 @@ def _join_parts(run: RunDirectory, follow: Follower) -> None:
         follow.show(f"problem: {error}")
 
 
-def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
-    """Warn if earlier runs show that this machine is too slow, or if captures get smaller buffers."""
+def _warn(chosen: RunSelection, plan: Plan) -> None:
+    """Warn if captures get smaller buffers on this machine."""
 
-    if chosen.backend != LOCAL:
-        return
-    expected = forecast(plan, out)
-    for warning in (smaller_buffers(plan), expected.warning() if expected is not None else None):
-        if warning is not None:
-            click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
+    if chosen.backend == LOCAL and (warning := smaller_buffers(plan)) is not None:
+        click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
 
 
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
@@ -208,7 +203,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
     with contextlib.ExitStack() as stack:
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
-        _warn(chosen, plan, out)
+        _warn(chosen, plan)
         run = run_control.prepare(out, plan, request.described())
         stack.enter_context(sole_writer(run.path))
         click.echo(f"run {run.path}", err=True)

@@ -4,7 +4,7 @@ import contextlib
 import re
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -36,8 +36,6 @@ from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
-BEFORE: Mapping[str, Any] = {"place": SIMULATOR}
-"""Fields that old hunt.json files lack, with the only value that was possible then."""
 CLUSTER = re.compile(r"(spark|k8s)://|(yarn|local)$|local\[")
 """The forms of a Spark master URL."""
 CASE_S_MAX = 300.0
@@ -177,7 +175,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         return
     there = read_json(directory.hunt_json)
     for field, value in what.items():
-        if there.get(field, BEFORE.get(field)) != value:
+        if there.get(field) != value:
             problem = "is of another hunt: give another folder, or the same experiment and options"
             raise InputError(str(directory.hunt_json), None, field, problem)
 

@@ -29,7 +29,7 @@ class MachineFiles:
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def take(self, message: dict[str, Any], now_s: float) -> str | None:
-        """Update from a `Progress.as_message`; return a permanent line, if the message deserves one."""
+        """Update from a message of `ship`; return a permanent line, if the message deserves one."""
         state = ShippingState(message["state"])
         changed, self.state = state is not self.state, state
         self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from experiments.files.locks import LockHeldError, file_lock
 from experiments.files.sanitize import sanitize
@@ -29,7 +29,7 @@ from testbed.machines.archive import Archive
 from testbed.machines.inventory import InventoryMachine
 from testbed.machines.shipping.limits import DiskBudget, RateBudget, ShippingLimits, used_bytes
 from testbed.machines.shipping.names import ShippingError
-from testbed.machines.shipping.result import MachineProgress, ShippingResult, ShippingState
+from testbed.machines.shipping.result import ShippingResult, ShippingState
 from testbed.machines.shipping.sender import IDLE_S
 from testbed.machines.shipping.session import DiskLimitError, SenderSession
 from testbed.machines.shipping.transfer import FileTransfer
@@ -46,7 +46,7 @@ LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
 """The time that all receivers have to end; longer than the setup of a connection takes."""
 
-Listener = Callable[[MachineProgress], None]
+Listener = Callable[[dict[str, Any]], None]
 """Called with a machine's progress."""
 
 
@@ -308,14 +308,14 @@ class _MachineReceiver(threading.Thread):
         if (state, note) == (self._shown[1], "") and now_s - self._shown[0] < SHOW_S:
             return
         self._shown = now_s, state
-        progress = MachineProgress(
-            machine=self.source.name,
-            state=state,
-            bytes=self._transfer.got_bytes,
-            of_bytes=self._transfer.known_bytes,
-            wire_bytes=self._wire_bytes,
-            files=self._transfer.files,
-            note=note,
-        )
+        message = {
+            "did": "shipping",
+            "machine": self.source.name,
+            "state": str(state),
+            "bytes": self._transfer.got_bytes,
+            "of_bytes": self._transfer.known_bytes,
+            "wire_bytes": self._wire_bytes,
+            "note": note,
+        }
         with self._shipping.notifying:
-            self._shipping.listener(progress)
+            self._shipping.listener(message)

@@ -1,9 +1,8 @@
-"""The results of shipping a machine's files, and the progress until then."""
+"""The results of shipping a machine's files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from experiments.records.observations import Shipment, UnshippedFile
 
@@ -100,32 +99,6 @@ class ShippingResult:
             changed=tuple(file.place for file in self.files if file.changed),
             said=tuple(self.lines()),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class MachineProgress:
-    """The progress of a machine's shipping. note: why it is retried or was given up."""
-
-    machine: str
-    state: ShippingState
-    bytes: int
-    of_bytes: int
-    wire_bytes: int
-    files: int
-    note: str = ""
-
-    def as_message(self) -> dict[str, Any]:
-        """Return the message that `testbed.campaign.texts.progress` shows."""
-        return {
-            "did": "shipping",
-            "machine": self.machine,
-            "state": str(self.state),
-            "bytes": self.bytes,
-            "of_bytes": self.of_bytes,
-            "wire_bytes": self.wire_bytes,
-            "files": self.files,
-            "note": self.note,
-        }
 
 
 def all_complete(shipped: Mapping[str, ShippingResult]) -> bool:

@@ -35,7 +35,7 @@ from tests.testbed.machines.labs.keys import Key
 from tests.testbed.machines.labs.machine import LabMachine
 from tests.testbed.machines.labs.making import Make
 from tests.testbed.machines.labs.observation import SSHD, Standing
-from tests.testbed.machines.labs.wiring import control_lines, rate_lines
+from tests.testbed.machines.labs.wiring import control_lines
 
 TIMEOUT_S = 120.0
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, or make machines")
@@ -180,12 +180,6 @@ class Lab:
             for name, standing in before.items()
             for line in self.machines[name].left_since(standing)
         ]
-
-    def slow_control(self, rate_bits_per_s: int | None) -> None:
-        """Let the control network carry no more than this in each direction, for all machines together;
-        None: as much as it can.
-        """
-        self._batch("tc", rate_lines(rate_bits_per_s))
 
     def _prepare(self) -> None:
         disks = self.place / "disks"

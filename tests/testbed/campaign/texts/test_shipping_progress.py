@@ -9,7 +9,7 @@ import pytest
 from testbed.campaign.texts import progress as shown
 from testbed.campaign.texts.progress import LiveFollower, PlainFollower
 from testbed.campaign.texts.shipping_progress import MachineFiles, ShippingProgress
-from testbed.machines.shipping.result import MachineProgress, ShippingState
+from testbed.machines.shipping.result import ShippingState
 
 MB = 10**6
 
@@ -17,9 +17,9 @@ MB = 10**6
 def progress(
     state: ShippingState, got_mb: float, of_mb: float = 300, machine: str = "h0", note: str = ""
 ) -> dict[str, object]:
-    return MachineProgress(
-        machine, state, round(got_mb * MB), round(of_mb * MB), round(got_mb * MB / 10), 12, note
-    ).as_message()
+    sizes = {"bytes": got_mb, "of_bytes": of_mb, "wire_bytes": got_mb / 10}
+    found = {name: round(size_mb * MB) for name, size_mb in sizes.items()}
+    return {"did": "shipping", "machine": machine, "state": str(state), "note": note, **found}
 
 
 def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take():

@@ -1,4 +1,4 @@
-"""The lab's networks, as lines for `ip -batch` and `tc -batch`. Pure.
+"""The lab's networks, as lines for `ip -batch`. Pure.
 
 Two bridges in the lab's network namespace. The controller hangs on the control bridge by a pair of its own,
 `controller` and `control-port`, so that what goes to it and what comes from it can be slowed (tc-tbf(8)).
@@ -67,12 +67,3 @@ def inside_lines(number: int) -> list[str]:
         "link set eth0 up",
         "link set exp0 up",
     ]
-
-
-def rate_lines(rate_bits_per_s: int | None) -> list[str]:
-    """For `tc -batch`: pace both directions, or stop pacing."""
-    ends = (CONTROLLER_END, CONTROLLER_PORT)
-    if rate_bits_per_s is None:
-        return [f"qdisc replace dev {end} root noqueue" for end in ends]
-    parameters = f"tbf rate {rate_bits_per_s}bit burst {max(rate_bits_per_s // 400, 3000)} latency 200ms"
-    return [f"qdisc replace dev {end} root {parameters}" for end in ends]

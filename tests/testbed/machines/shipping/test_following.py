@@ -4,9 +4,10 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import FileOutcome, MachineProgress, ShippingResult
+from testbed.machines.shipping.result import FileOutcome, ShippingResult
 from tests.testbed.machines.shipping.machines import QUICK, Machine, noise, ship_all, write_files
 
 MIB = 1 << 20
@@ -19,19 +20,19 @@ class Following:
         run.mkdir()
         self._over = threading.Event()
         self._told = threading.Condition()
-        self._last: MachineProgress | None = None
+        self._last: dict[str, Any] | None = None
         self._result: dict[str, ShippingResult] = {}
         self._thread = threading.Thread(target=self._ship, args=(machine, run))
         self._thread.start()
 
-    def wait_for(self, reached: Callable[[MachineProgress], bool]) -> None:
+    def wait_for(self, reached: Callable[[dict[str, Any]], bool]) -> None:
         """Until it is told so."""
         with self._told:
             assert self._told.wait_for(lambda: self._last is not None and reached(self._last), 60)
 
     def wait_for_bytes(self, size: int) -> None:
         """Until so much is here, and nothing is on its way."""
-        self.wait_for(lambda progress: progress.bytes == size == progress.of_bytes)
+        self.wait_for(lambda progress: progress["bytes"] == size == progress["of_bytes"])
 
     def finish(self) -> ShippingResult:
         """End the run and return the result."""
@@ -49,7 +50,7 @@ class Following:
             stop_following=lambda _: self._over.is_set(),
         )
 
-    def _listen(self, progress: MachineProgress) -> None:
+    def _listen(self, progress: dict[str, Any]) -> None:
         with self._told:
             self._last = progress
             self._told.notify_all()

@@ -3,10 +3,11 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from testbed.machines.shipping.result import MachineProgress, ShippingState
+from testbed.machines.shipping.result import ShippingState
 from tests.testbed.machines.shipping.machines import Machine, ship_all, write_files
 
 FILES = {"captures/a.pcap": b"packets", "storage/r0/log/1": b"kept", "logs/r0.jsonl": b"", "run.json": b"{}"}
@@ -22,8 +23,8 @@ def test_files_and_their_folders_are_synced_before_a_machine_is_said_to_be_shipp
         happened.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         fsync(descriptor)
 
-    def listen(progress: MachineProgress) -> None:
-        if progress.state is ShippingState.SHIPPED:
+    def listen(progress: dict[str, Any]) -> None:
+        if progress["state"] == ShippingState.SHIPPED:
             happened.append("shipped")
 
     monkeypatch.setattr(os, "fsync", recording)
