@@ -18,6 +18,8 @@ def page(results: StudyResults) -> StudyContent:
         "A delivery is missed if a surviving subscriber never receives an event that it was subscribed to at"
         " the time of the failure, and late if it took more than one second.",
         "Repaired: the publication time of the last event that a subscriber missed.",
+        "A subscription is lost if the failure left no peer with it or its mirror image, as the zones of both"
+        " failed together. It is known again when its subscriber repeats it, if it does.",
     )
     return StudyContent((_missed(results, variants),), beside, notes)
 
@@ -30,13 +32,22 @@ def _comparisons(results: StudyResults, variant: str) -> tuple[PaperComparison, 
 
         return of_wanted
 
+    def although_known(seed: int) -> float:
+        at_s, wanted, missed, lost = _events(
+            results, seed, variant, "at_s", "wanted", "missed", "missed_lost"
+        )
+        after = at_s >= 0
+        return 100 * float((missed - lost)[after].sum()) / max(1, int(wanted[after].sum()))
+
     def repaired(seed: int) -> float:
         at_s, missed = _events(results, seed, variant, "at_s", "missed")
         return float(at_s[missed > 0].max(initial=0.0))
 
     compared = results.compared
     return (
+        compared(f"Subscriptions lost, {variant}", NOT_SAID, results.single(f"lost {variant}")),
         compared(f"Deliveries missed after the failure, {variant}, %", NOT_SAID, part("missed")),
+        compared(f"Missed although the subscription was not lost, {variant}, %", NOT_SAID, although_known),
         compared(f"Deliveries late after the failure, {variant}, %", NOT_SAID, part("late")),
         compared(f"Repaired after, {variant}, s", NOT_SAID, repaired),
         compared(f"Messages, {variant}", NOT_SAID, results.single(f"sent {variant}"), digits=5),

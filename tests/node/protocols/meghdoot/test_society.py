@@ -1,6 +1,7 @@
 """Societies of peers over CAN: every event reaches its subscribers once, whatever fails meanwhile."""
 
 from dataclasses import replace
+from math import prod
 from random import Random
 
 import pytest
@@ -40,6 +41,35 @@ def test_nothing_is_lost_when_peers_die_and_come_back():
     assert_whole(society)
     recovered = [log.fields["how"] for *_, log in society.logs if log.event == "recovered"]
     assert recovered.count("mirror") >= 2
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_subscription_lost_with_its_mirror_image_is_known_again_when_repeated(seed):
+    """Kill all peers that have it, at once: publishers keep their events until it is repeated."""
+    society = Society(12, seed=seed, rate_per_s=2, refresh_us=10_000_000, gone_us=20_000_000)
+    society.run(5_000_000)
+    holders = {}
+    for name, node in society.nodes().items():
+        for store in (node.broker.keeping.subscriptions, node.broker.keeping.copies):
+            for update in store:
+                holders.setdefault(replace(update, refreshed_us=0), set()).add(name)
+    assert min(map(len, holders.values())) > 1
+    subscribers = set(society.subscribers())
+    addressed = {address: name for name, address in society.addresses.items()}
+    lost, killed = max(
+        (
+            (update, names)
+            for update, names in holders.items()
+            if names <= subscribers - {addressed[update.subscriber]} and len(names) == 2
+        ),
+        key=lambda found: prod(high - low for low, high in found[0].ranges),  # many events are for it
+    )
+    for name in sorted(killed):
+        society.kill(name)
+    society.run(8_000_000)
+    society.finish(60_000_000)
+    assert addressed[lost.subscriber] in society.stayed()
+    assert_whole(society, least=100)
 
 
 def test_a_cut_link_makes_relays_and_no_takeovers_and_events_do_not_wait_for_its_end():

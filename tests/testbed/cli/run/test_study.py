@@ -264,6 +264,9 @@ def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
     assert events[events.at_s < 0].missed.sum() == 0
     numbers = json.loads((folder / "numbers.json").read_text())
     assert numbers["alive mirror"] == numbers["alive no copies"] == 18
+    assert numbers["lost no copies"] > numbers["lost mirror"]
+    assert (events.missed >= events.missed_lost).all()
+    assert events[events.variant == "mirror, confirmed, repeated"].missed.sum() == 0
 
 
 def test_routes_of_peers_have_hops_of_the_papers_order(tmp_path):
