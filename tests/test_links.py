@@ -19,7 +19,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_link_leads_to_a_file_and_a_heading():
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
     pages = [page for folder in FOLDERS for page in ROOT.glob(folder) if "node_modules" not in page.parts]
     assert len(pages) > 40
     dead = []
