@@ -26,7 +26,7 @@ RESTARTED = """\
 
 def written(folder: Path) -> None:
     """Write the page's files."""
-    for name, text in re.findall(r"^`([\w./]+)`.*?:\n\n```\w+\n(.*?)```", PAGE.read_text(), re.M | re.S):
+    for name, text in re.findall(r"^`([\w./]+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE.read_text(), re.M | re.S):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
 
