@@ -15,7 +15,7 @@ BUFFER_KIB_MIN = 512
 BUFFERS_SHARE = 8
 """All buffers together take at most this part (1/8) of memory. The kernel cannot swap them out."""
 BUFFERS_BYTES_MAX = 1 << 30
-"""Of all buffers together: new memory costs up to 4 ms/MiB on a virtual machine, and delays the start."""
+"""The sum of all buffers: new memory costs up to 4 ms/MiB on a virtual machine, and delays the start."""
 CONFINED = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
     *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
