@@ -160,21 +160,6 @@ def yaml_name(field_name: str) -> str:
     return field_name.removesuffix(quantity.suffix) if quantity else field_name
 
 
-def parse_duration_us(text: object, *, such_as: str = DURATION.example) -> int:
-    """Return the microseconds of `15ms`. such_as: the example in the message. Raises QuantityError."""
-    return replace(DURATION, example=such_as).parse_whole(text)
-
-
-def parse_rate_bits_per_s(text: object) -> int:
-    """Return the bits per second of `10gbit`. Raises QuantityError."""
-    return RATE.parse_whole(text)
-
-
-def parse_size_bytes(text: object, *, such_as: str = SIZE.example) -> int:
-    """Return the bytes of `10B`. such_as: the example in the message. Raises QuantityError."""
-    return replace(SIZE, example=such_as).parse_whole(text)
-
-
 def number_hint(given: object, *, is_whole: bool = False) -> str:
     """Return a hint for 1e3, which YAML 1.1 reads as text, or for a number in quotes; empty for others."""
     try:

@@ -15,27 +15,30 @@ from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.result import all_complete
 from testbed.machines.started_runs import forget, inventory_of
 from topologies.errors import InputError
-from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
 
 
-def run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk: str | None) -> int:
+def run_fetch(
+    run: RunDirectory, inventory: Path | None, rate_bits_per_s: int | None, disk_bytes: int | None
+) -> int:
     """Fetch the missing files and return the exit code.
 
     inventory: of the run's machines; None: the one that the run was started with, if it was started from
-    here. rate, disk: limits, as `200mbit` and `50GB`; None: as the inventory says. Raises InputError,
-    MachineError, KeyboardInterrupt.
+    here. rate_bits_per_s, disk_bytes: limits; None: as the inventory says. Raises InputError, MachineError,
+    KeyboardInterrupt.
     """
     with sole_writer(run.path):
-        return _run_fetch(run, inventory, rate, disk)
+        return _run_fetch(run, inventory, rate_bits_per_s, disk_bytes)
 
 
-def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk: str | None) -> int:
+def _run_fetch(
+    run: RunDirectory, inventory: Path | None, rate_bits_per_s: int | None, disk_bytes: int | None
+) -> int:
     if not not_all_here(run):
         return _all_here(run)
     machines = _loaded(run, inventory)
     limits = ShippingLimits(
-        _quantity("--rate", rate) if rate else machines.shipping.rate_bits_per_s,
-        _quantity("--disk", disk) if disk else machines.shipping.disk_bytes,
+        machines.shipping.rate_bits_per_s if rate_bits_per_s is None else rate_bits_per_s,
+        machines.shipping.disk_bytes if disk_bytes is None else disk_bytes,
     )
     again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
     try:
@@ -81,13 +84,3 @@ def _loaded(run: RunDirectory, given: Path | None) -> Inventory:
         problem = f"its inventory {noted} no longer exists: set one with --on"
         raise InputError(str(run.path), None, "", problem)
     return load_inventory(noted)
-
-
-def _quantity(option: str, text: str) -> int:
-    """Parse a limit. Raises InputError."""
-    try:
-        if option == "--rate":
-            return parse_rate_bits_per_s(text)
-        return parse_size_bytes(text, such_as="50GB")
-    except ValueError as error:
-        raise InputError(option, None, "", str(error)) from None

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial, wraps
 from inspect import cleandoc
@@ -14,6 +14,8 @@ import click
 
 from experiments.records.rundir import RUNS
 from testbed.campaign.nights.night_options import HISTORY
+from topologies.errors import InputError
+from topologies.quantities import SIZE, Quantity, QuantityError
 
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
@@ -34,6 +36,21 @@ class TextParameter(click.ParamType[T]):
             return self._parse(str(value))
         except (ValueError, InvalidOperation):
             self.fail(f"{value} is no {self._meaning}", param, ctx)
+
+
+class QuantityParameter(click.ParamType[int | None]):
+    """A quantity as users write it, in base units. none: whether `none` is taken, too. Raises InputError."""
+
+    def __init__(self, name: str, quantity: Quantity, example: str, *, none: bool = False) -> None:
+        self.name, self._quantity, self._none = name, replace(quantity, example=example), none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        if self._none and value == "none":
+            return None
+        try:
+            return self._quantity.parse_whole(value)
+        except QuantityError as error:
+            raise InputError(param.opts[0] if param else self.name, None, "", str(error)) from None
 
 
 def _seconds(text: str) -> Decimal:
@@ -89,6 +106,7 @@ SEQ_OR_NTH = TextParameter(
     "seq", _seq_or_nth, "sequence number, as 48210, or 3:17 in epoch 3, or +100 with --after"
 )
 SEQ = TextParameter("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
+DISK_SIZE = QuantityParameter("SIZE", SIZE, "50GB")
 
 
 def once(*names: str, **settings: Any) -> Callable[[Command], Command]:

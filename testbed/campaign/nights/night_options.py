@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.records.rundir import RUNS
-from topologies.errors import InputError
-from topologies.quantities import QuantityError, parse_size_bytes
+from topologies.quantities import SIZE
 
 HISTORY = Path("history")
 """The default folder of the history, beside runs/."""
@@ -23,23 +22,17 @@ class NightOptions:
     site: Path | None  # None: in the history
     hooks: tuple[str, ...]
     hooks_always: tuple[str, ...]
-    keep: str | None = None  # None: no limit
+    keep_bytes: int | None = None  # the disk budget of the history's runs; None: no limit
 
     def __post_init__(self) -> None:
         from testbed.nightly.hooks import check_hooks
 
         check_hooks((*self.hooks, *self.hooks_always))
-        _ = self.keep_bytes  # raises InputError if it is invalid
 
     @property
     def page_folder(self) -> Path:
         """The folder of the morning page."""
         return self.site or self.history / SITE
-
-    @property
-    def keep_bytes(self) -> int | None:
-        """The disk budget of the history's runs in bytes. Raises InputError."""
-        return None if self.keep is None else kept_bytes(self.keep)
 
     def words(self, *, absolute: bool) -> list[str]:
         """Return the options for a command line, without defaults. absolute: make paths absolute."""
@@ -48,18 +41,10 @@ class NightOptions:
         for option, (path, usual) in paths.items():
             if path is not None and path != usual:
                 words += [option, str(path.absolute() if absolute else path)]
-        if self.keep is not None:
-            words += ["--keep", self.keep]
+        if self.keep_bytes is not None:
+            words += ["--keep", SIZE.format(self.keep_bytes)]
         for hook in self.hooks:
             words += ["--hook", hook]
         for hook in self.hooks_always:
             words += ["--hook-always", hook]
         return words
-
-
-def kept_bytes(keep: str) -> int:
-    """Return the bytes of `--keep 50GB`. Raises InputError."""
-    try:
-        return parse_size_bytes(keep, such_as="50GB")
-    except QuantityError as error:
-        raise InputError("--keep", None, "", str(error)) from None

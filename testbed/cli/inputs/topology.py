@@ -1,15 +1,12 @@
 """`cutset topology`: topology files from measurements, and from networks in the formats of others."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import output_option
+from testbed.cli.options import QuantityParameter, output_option
 from testbed.cli.output import write_or_print
-
-if TYPE_CHECKING:
-    from topologies.quantities import Quantity
+from topologies.quantities import DURATION, RATE
 
 
 @click.group(name="topology")
@@ -70,9 +67,17 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     show_default=True,
     help="How much longer than the great circle the path of a link is.",
 )
-@click.option("--delay", help="One-way delay of links without a delay or distance.  [default: left out]")
 @click.option(
-    "--rate", default="10gbit", show_default=True, help="The rate of links without one; none: unlimited."
+    "--delay",
+    type=QuantityParameter("TEXT", DURATION, DURATION.example),
+    help="One-way delay of links without a delay or distance.  [default: left out]",
+)
+@click.option(
+    "--rate",
+    type=QuantityParameter("TEXT", RATE, RATE.example, none=True),
+    default="10gbit",
+    show_default=True,
+    help="The rate of links without one; none: unlimited.",
 )
 @output_option
 def import_(
@@ -80,8 +85,8 @@ def import_(
     *,
     name: str | None,
     path_factor: float,
-    delay: str | None,
-    rate: str,
+    delay: int | None,
+    rate: int | None,
     output: Path | None,
 ) -> None:
     """Write a topology from a network in another format.
@@ -96,25 +101,10 @@ def import_(
     from topologies.imported.conversion import Assumptions, imported
     from topologies.imported.imported_text import imported_text
     from topologies.imported.sources import read_network
-    from topologies.quantities import DURATION, RATE
 
-    assumptions = Assumptions(
-        path_factor,
-        None if delay is None else _quantity("--delay", DURATION, delay),
-        None if rate == "none" else _quantity("--rate", RATE, rate),
-    )
+    assumptions = Assumptions(path_factor, delay, rate)
     topology = imported(read_network(source), assumptions)
     text = imported_text(topology, assumptions, name)
     for line in topology.left_out:
         click.echo(f"left out: {line}", err=True)
     write_or_print(output, text)
-
-
-def _quantity(option: str, quantity: "Quantity", text: str) -> int:
-    from topologies.errors import InputError
-    from topologies.quantities import QuantityError
-
-    try:
-        return quantity.parse_whole(text)
-    except QuantityError as error:
-        raise InputError(option, None, "", str(error)) from None

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from testbed.campaign import exit_codes
-from testbed.campaign.nights.night_options import kept_bytes
-from testbed.cli.options import FOLDER, history_option, json_format, run_arguments
+from testbed.cli.options import DISK_SIZE, FOLDER, history_option, json_format, run_arguments
 from testbed.cli.output import reader_may_leave
 
 
@@ -122,9 +121,9 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
     type=FOLDER,
     help="The folder of its runs; nothing elsewhere is removed.  [default: runs/ beside the history]",
 )
-@click.option("--keep", metavar="SIZE", required=True, help="The disk budget, as 50GB.")
+@click.option("--keep", "keep_bytes", type=DISK_SIZE, required=True, help="The disk budget, as 50GB.")
 @click.option("--dry", is_flag=True, help="Only show what would be removed.")
-def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
+def prune(history: Path, runs: Path | None, keep_bytes: int, dry: bool) -> int:
     """Remove parts of the history's runs until they take no more than SIZE.
 
     Leftovers of torn runs are removed first; then captures, those of the oldest run first; then tables,
@@ -134,9 +133,8 @@ def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
     from experiments.records.rundir import RUNS
     from testbed.campaign.texts.history_text import make_room, opened, print_problems
 
-    budget_bytes = kept_bytes(keep)
     found = opened(history)
-    fits = make_room(found, runs or history.absolute().parent / RUNS, budget_bytes, dry=dry)
+    fits = make_room(found, runs or history.absolute().parent / RUNS, keep_bytes, dry=dry)
     print_problems(found)
     return exit_codes.FINE if fits else exit_codes.FAILED
 

@@ -10,7 +10,17 @@ import click
 from click.exceptions import NoSuchCommand
 
 from testbed.campaign.nights.night_options import NightOptions
-from testbed.cli.options import FOLDER, Command, TextParameter, history_option, out_option, with_options
+from testbed.cli.options import (
+    DISK_SIZE,
+    FOLDER,
+    Command,
+    QuantityParameter,
+    TextParameter,
+    history_option,
+    out_option,
+    with_options,
+)
+from topologies.quantities import DURATION
 
 _OPTIONS = (
     click.option(
@@ -29,7 +39,8 @@ _OPTIONS = (
     ),
     click.option(
         "--keep",
-        metavar="SIZE",
+        "keep_bytes",
+        type=DISK_SIZE,
         help="Disk budget, as 50GB: old captures are removed first; numbers are kept.",
     ),
     click.option(
@@ -126,20 +137,6 @@ class SuiteOrCommand(click.Group):
             raise mistyped
 
 
-class WaitDuration(click.ParamType[float]):
-    """A duration, as 30min or 12h, in seconds."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from topologies.quantities import QuantityError, parse_duration_us
-
-        try:
-            return parse_duration_us(value, such_as="2h") / 1e6
-        except QuantityError as error:
-            self.fail(str(error), param, ctx)
-
-
 @click.group(name="nightly", cls=SuiteOrCommand, subcommand_metavar="SUITE [OPTIONS]  |  install SUITE")
 def command() -> None:
     """Run a suite of experiments, keep its history, and fail if something got worse.
@@ -158,11 +155,15 @@ def command() -> None:
     "--date", "night", type=NIGHT, help="The date of the night, which determines the seeds.  [default: today]"
 )
 @click.option(
-    "--wait", "wait_s", type=WaitDuration(), default="0s", help="How long to wait for another night to end."
+    "--wait",
+    "wait_us",
+    type=QuantityParameter("DURATION", DURATION, "2h"),
+    default="0s",
+    help="How long to wait for another night to end.",
 )
 @click.option("--dry", is_flag=True, help="Only show what would run.")
 @night_options
-def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, **options: Any) -> int:
+def run(suite: str, resume: bool, night: date | None, wait_us: int, dry: bool, **options: Any) -> int:
     """Run SUITE, a name or a YAML file: one experiment after another, within its budget.
 
     Each run is analysed, gets a report and is added to the history. At the end the night is compared with
@@ -171,7 +172,7 @@ def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, 
     """
     from testbed.campaign.nights.night_run import NightRequest, run_night, show_dry
 
-    asked = NightRequest(suite, night, resume, wait_s, NightOptions(**options))
+    asked = NightRequest(suite, night, resume, wait_us / 1e6, NightOptions(**options))
     if dry:
         return show_dry(asked)
     return run_night(asked)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import run_argument
+from testbed.cli.options import DISK_SIZE, QuantityParameter, run_argument
+from topologies.quantities import RATE
 
 
 @click.command(name="fetch")
@@ -16,9 +17,13 @@ from testbed.cli.options import run_argument
     type=click.Path(path_type=Path),
     help="The machines. Not needed on the machine where the run was started, by the user who started it.",
 )
-@click.option("--rate", metavar="RATE", help="Limit of all machines together, as 200mbit.")
-@click.option("--disk", metavar="SIZE", help="Limit of the run's files here, as 50GB.")
-def command(run_name: str, inventory: Path | None, rate: str | None, disk: str | None) -> int:
+@click.option(
+    "--rate",
+    type=QuantityParameter("RATE", RATE, "200mbit"),
+    help="Limit of all machines together, as 200mbit.",
+)
+@click.option("--disk", type=DISK_SIZE, help="Limit of the run's files here, as 50GB.")
+def command(run_name: str, inventory: Path | None, rate: int | None, disk: int | None) -> int:
     """Fetch the files of RUN that are still on its machines, after a connection or this machine failed.
 
     Files that are already here are checked, not fetched again. RUN is removed from machines whose files are

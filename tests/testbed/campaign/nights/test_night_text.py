@@ -58,7 +58,7 @@ def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
         site=Path("/srv/page"),
         hooks=("mail --to ada",),
         hooks_always=("log",),
-        keep="50GB",
+        keep_bytes=50 * 10**9,
     )
     show_night(directory, interrupted, replace(read_suite("quick"), named="my suite.yaml"), None, asked)
     assert (
