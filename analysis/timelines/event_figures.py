@@ -1,6 +1,7 @@
 """Figures on events for summary.json: of a whole run, and of each stream."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +10,7 @@ from experiments.records.summary import METRICS, OF_STREAMS, STREAMS_MAX
 
 EVENTS = tuple(METRICS["events"])
 OF_PUBLISHERS = ("published", "published_twice")
+LOSSES_MAX = 10  # pairs of client and stream that a summary names
 PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unordered_publishers"})
 
 
@@ -51,6 +53,20 @@ def stream_figures(
         }
         for number, name in names.items()
     }
+
+
+def losses(deliveries: pa.Table | None, names: Mapping[int, str]) -> dict[str, Any]:
+    """Return how many pairs of client and stream lost events (`pairs`), and those that lost most (`most`).
+
+    names: of streams by number. Empty if nothing was lost.
+    """
+    if deliveries is None:
+        return {}
+    lossy = deliveries.filter(pc.greater(deliveries.column("lost"), 0))
+    order = [("lost", "descending"), ("client", "ascending"), ("stream", "ascending")]
+    most = lossy.sort_by(order).slice(0, LOSSES_MAX).select(["client", "stream", "lost", "published"])
+    named = [{**row, "stream": names.get(row["stream"], str(row["stream"]))} for row in most.to_pylist()]
+    return {"pairs": lossy.num_rows, "most": named} if named else {}
 
 
 def _sum(column: pa.ChunkedArray) -> int:

@@ -14,6 +14,7 @@ design's:
   number), `resurrected`, `unverified` and `unordered_publishers`
 - `throughput.slowest_client_events_per_s`, `latency.mean_ms`
 - `streams.<name>`: figures of `events` of each stream, if there are at most a hundred
+- `losses`: how many pairs of client and stream lost events, and those that lost most
 - `traffic.<name>`: background traffic, if any (see there)
 - `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`, `duplicated`, `out_of_order`
   and `affected_pairs`
@@ -41,7 +42,7 @@ from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import NEVER, codes, ints
 from analysis.timelines.delivery import confirmations, selectivity
 from analysis.timelines.delivery.sequence_intervals import sums
-from analysis.timelines.event_figures import event_figures, stream_figures
+from analysis.timelines.event_figures import event_figures, losses, stream_figures
 from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED
 from analysis.timelines.links.link_evidence import LinkEvidence, period_text
 from analysis.timelines.links.periods import Json
@@ -160,6 +161,7 @@ def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFi
     came = sum(each.mends for each in metadata.churn)
     sections = {
         "streams": stream_figures(findings.deliveries, findings.publishers, metadata.stream_names),
+        "losses": losses(findings.deliveries, metadata.stream_names),
         "subscriptions": findings.confirmations.num_rows and confirmations.summary(findings.confirmations),
         "content": selectivity.summary(findings.selectivity),
         "churn": record.plan.churn and {"came": came, "went": len(metadata.churn) - came},

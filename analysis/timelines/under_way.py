@@ -11,8 +11,7 @@ import numpy as np
 from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
-
-NEED_NO_MENDING = ("set", "reset")
+from experiments.faults.kinds import kind_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,8 @@ def mended_ns(fault: RunFault, metadata: RunMetadata) -> int:
 
 
 def all_mended(metadata: RunMetadata) -> bool:
-    """Return whether every applied fault was mended. A changed configuration of links and reset connections
-    need no mending.
-    """
+    """Return whether every applied fault that needs mending was mended."""
     return all(
-        fault.mends or fault.kind in NEED_NO_MENDING or mended_ns(fault, metadata) != NEVER
+        fault.mends or not kind_named(fault.kind).needs_mending or mended_ns(fault, metadata) != NEVER
         for fault in metadata.applied_faults
     )

@@ -61,6 +61,7 @@ class Reset(TriggeredFault, PacketFault):
     """Resets the established TCP connections of a process: both ends get a RST."""
 
     kind: ClassVar[str] = "reset"
+    needs_mending: ClassVar[bool] = False
     process: str = Field(alias="reset")
     """The process, such as r2/proxy-0."""
     others: tuple[str, ...] = Field((), alias="from")

@@ -32,6 +32,8 @@ class ExperimentFault(StrictModel):
     """The fields of every fault."""
 
     kind: ClassVar[str]
+    needs_mending: ClassVar[bool] = True
+    """Whether a run comes to rest only after the fault has ended."""
 
     name: Name = ""
     """Its name in reports and expectations; default: its kind and a number."""

@@ -51,6 +51,11 @@ KINDS: tuple[type[ExperimentFault], ...] = (
 KIND_NAMES = tuple(kind.kind for kind in KINDS)
 
 
+def kind_named(name: str) -> type[ExperimentFault]:
+    """Return the kind of this name; for the kinds of a newer version, the base of all."""
+    return next((kind for kind in KINDS if kind.kind == name), ExperimentFault)
+
+
 def _kinds_given(given: Any) -> list[str]:
     return [kind for kind in KIND_NAMES if kind in given] if isinstance(given, dict) else []
 

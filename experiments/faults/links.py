@@ -179,6 +179,7 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     """Changes parameters of a link; those that are not given stay as they are."""
 
     kind: ClassVar[str] = "set"
+    needs_mending: ClassVar[bool] = False
     link: LinkReference = Field(alias="set")
     """The two regions that the link joins, or its name."""
     mtu_bytes: SizeBytes | None = Field(None, ge=68, le=9000)

@@ -20,7 +20,7 @@ from typing import Any
 
 from experiments.faults.environment import LastingProcessFault, Separate
 from experiments.faults.fault import ExperimentFault, TriggeredFault
-from experiments.faults.links import FOREVER_US, Outage, Restore, SetLink
+from experiments.faults.links import FOREVER_US, LinkFault, Outage, Restore
 from experiments.faults.processes import ProcessFault
 from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.effects import (
@@ -158,11 +158,15 @@ def _shared(fault: ExperimentFault, other: ExperimentFault, mine: Strike, theirs
     same_start = mine.at_us == theirs.at_us and _waits(fault) == _waits(other)
     if not same_start or (fault.kind in ENDING_KINDS) is not (other.kind in ENDING_KINDS):
         return None
-    if isinstance(fault, SetLink) and isinstance(other, SetLink):
+    if _sets_values(fault) and _sets_values(other):
         both: tuple[LinkDirection, ...] = tuple(each for each in mine.directions if each in theirs.directions)
         return _text(both, ()) if both else None
     is_same = (mine.directions, mine.processes) == (theirs.directions, theirs.processes)
     return _text(mine.directions, mine.processes) if is_same else None
+
+
+def _sets_values(fault: ExperimentFault) -> bool:
+    return isinstance(fault, LinkFault) and bool(fault.values())
 
 
 def _waits(fault: ExperimentFault) -> object:
@@ -173,7 +177,7 @@ def _alike(fault: ExperimentFault, other: ExperimentFault, strike: Strike, where
     at = DURATION.format(strike.at_us)
     hidden = [each.name for each in (other, fault) if each.at_us < strike.at_us]
     before = f" ({' and '.join(hidden)} changes nothing before)" if hidden else ""
-    merged = "write their values as one set, " if isinstance(fault, SetLink) else ""
+    merged = "write their values as one set, " if _sets_values(fault) else ""
     return (
         f"{other.name} and {fault.name} both act on {where} from {at} on{before}, and no figure tells them"
         f" apart: {merged}let one begin at another time or act elsewhere, or leave it out"

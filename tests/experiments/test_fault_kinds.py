@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.faults.kinds import KIND_NAMES, Faults
+from experiments.faults.kinds import KIND_NAMES, KINDS, Faults
 from experiments.loader import load_experiment
 from topologies.errors import InputError
 
@@ -28,6 +28,12 @@ def test_a_region_that_is_not_there_is_refused(kind):
     fault = UNKNOWN.get(kind, f"{kind}: r9/proxy-0")
     with pytest.raises(InputError, match=r"r9"):
         load_experiment("link-failure", [f"faults=[{{name: it, at: 5s, {fault}}}]", "expect=[]"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_is_called_like_a_field_of_another(kind):
+    names = {field.alias or name for name, field in kind.model_fields.items()}
+    assert names & {*KIND_NAMES} == {kind.kind}
 
 
 read = TypeAdapter(Faults).validate_python

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 12
 UNPROVEN_MAX = 4
+LOSSES_SHOWN = 4
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
 INTERRUPTED = "interrupted: it was ended early"
 TIMES_SHOWN = ("detect_s", "switch_s", "catch_up_s", "settled_s")
@@ -61,6 +62,8 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("fidelity", "valid" if fidelity["valid"] else "invalid")]
     rows += [("", reason) for reason in fidelity["reasons"]]
     rows.append(("events", _events(summary["events"])))
+    if losses := summary.get("losses"):
+        rows.append(("lost at", _losses(losses)))
     rows.append(("throughput", f"{number(summary['throughput']['events_per_s'])} events/s at a client"))
     rows.append(("latency", _latency(summary["latency"])))
     rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
@@ -105,6 +108,19 @@ def _events(events: dict[str, Any]) -> str:
     died = "missing of publishers that died before the acknowledgement"
     unacknowledged = f"; {number(dropped)} {died}" if dropped else ""
     return f"{published} published, {delivered} deliveries; {faults}{unacknowledged}"
+
+
+def _losses(losses: dict[str, Any]) -> str:
+    """Return `r1-client-0 124 of r2's 500 events, r2-client-0 115 of r1's 500, and 3 more`."""
+    shown = losses["most"][:LOSSES_SHOWN]
+    texts = [
+        f"{each['client']} {number(each['lost'])} of {each['stream']}'s {number(each['published'])}"
+        for each in shown
+    ]
+    texts[0] += " events"
+    if more := losses["pairs"] - len(shown):
+        texts.append(f"and {number(more)} more (`cutset sql` shows all, table deliveries)")
+    return ", ".join(texts)
 
 
 def _recovery(times: dict[str, Any]) -> str:

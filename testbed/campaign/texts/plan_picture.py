@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from experiments.faults.kinds import kind_named
+from experiments.faults.links import LinkFault
 from experiments.planned.changes import LinkChange, LinkState
 from experiments.planned.plan import ChurnPlan, FaultPlan, LinkPlan, Plan
 from testbed.campaign.texts.plan_text import link_parameters_text, owned
@@ -164,7 +166,7 @@ def _draw_timeline(canvas: SvgDrawing, plan: Plan, *, top: float, width: float) 
     for lane, fault in enumerate(lanes):
         y = top + LANE_HEIGHT * (lane + 0.5)
         x = left + fault.at_us * scale
-        if isinstance(fault, ChurnPlan) or _lasts(fault):
+        if isinstance(fault, ChurnPlan) or issubclass(kind_named(fault.kind), LinkFault):
             end = left + (fault.until_us or plan.duration_us) * scale
             canvas.box(LabelBox((x + end) / 2, y, max(end - x, 2.0), LANE_HEIGHT - 6), "band", radius=3)
         if isinstance(fault, ChurnPlan):
@@ -184,10 +186,6 @@ def _draw_timeline(canvas: SvgDrawing, plan: Plan, *, top: float, width: float) 
         canvas.text(x, bottom + 19, f"{second:g}", "faint", anchor="middle")
     canvas.text(right, bottom + 36, "seconds since start", "faint", anchor="end")
     return bottom + 40
-
-
-def _lasts(fault: FaultPlan) -> bool:
-    return fault.kind in ("cut", "set", "isolate", "partition", "flap")
 
 
 def _ticks(duration_s: float) -> Iterator[float]:

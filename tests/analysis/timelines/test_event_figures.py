@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.timelines import schemas
-from analysis.timelines.event_figures import PER_CLIENT, event_figures, stream_figures
+from analysis.timelines.event_figures import PER_CLIENT, event_figures, losses, stream_figures
 from experiments.records.summary import STREAMS_MAX
 
 NAMES = {0: "r0.0", 1: "r0.1", 2: "quiet"}
@@ -44,3 +44,14 @@ def test_nothing_is_said_of_many_streams_or_of_what_was_not_measured(deliveries,
     many = {number: f"t{number}" for number in range(STREAMS_MAX + 1)}
     assert stream_figures(deliveries, publishers, many) == {}
     assert stream_figures(None, publishers, NAMES) == {}
+
+
+def test_those_who_lost_events_are_named_worst_first(deliveries):
+    assert losses(deliveries, {1: "r0.1"}) == {
+        "pairs": 2,
+        "most": [
+            {"client": "b", "stream": "r0.1", "lost": 3, "published": 10},
+            {"client": "a", "stream": "r0.1", "lost": 2, "published": 10},
+        ],
+    }
+    assert losses(deliveries.slice(0, 2), NAMES) == losses(None, NAMES) == {}

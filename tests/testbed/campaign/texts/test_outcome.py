@@ -30,6 +30,12 @@ SUMMARY: dict[str, Any] = {
         "out_of_order": None,
         "corrupted": 0,
     },
+    "losses": {
+        "pairs": 1_200,
+        "most": [
+            {"client": f"r{i}-client-0", "stream": "r2", "lost": 9 - i, "published": 500} for i in range(5)
+        ],
+    },
     "throughput": {"events_per_s": 79_998.4, "bytes_per_s": 799_984.0},
     "latency": {"p50_ms": 84.25, "p95_ms": 101.0, "p99_ms": 1432.6, "max_ms": None},
     "recovery": {"cut": {"detect_s": 0.512, "switch_s": 0.98, "catch_up_s": None, "settled_s": 1.5}},
@@ -52,6 +58,8 @@ def test_the_whole_summary(capsys):
         "             capture drops: 3",
         "events       4,800,000 published, 38,400,000 deliveries; "
         "1 lost, 0 duplicated, unknown out of order, 0 corrupted",
+        "lost at      r0-client-0 9 of r2's 500 events, r1-client-0 8 of r2's 500, "
+        "r2-client-0 7 of r2's 500, r3-client-0 6 of r2's 500, and 1,196 more (`cutset sql` shows all, table deliveries)",
         "throughput   79,998 events/s at a client",
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
         "after cut    noticed 0.512 s, events flow again 0.98 s, latency settled 1.5 s",
