@@ -349,9 +349,15 @@ class Topology(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def _costs_are_known(self) -> Self:
+    def _routing_fits(self) -> Self:
         if self.routing is not None and self.routing.protocol != STATIC:
             for number, link in enumerate(self.links):
                 if link.weight:
                     raise problem("is for static routes: leave it out", "links", number, "weight")
+                both = link.forward_parameters, link.backward_parameters
+                unfit = self.routing.unfit(
+                    [each.delay_us for each in both], [each.jitter_us for each in both]
+                )
+                if unfit is not None:
+                    raise problem(unfit[1], "links", number, unfit[0])
         return self

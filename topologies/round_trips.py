@@ -12,6 +12,7 @@ from itertools import combinations
 from topologies.link_parameters import LinkParameters
 from topologies.model import Link, Topology
 from topologies.routes import Hop, RouteEdge, hop_edges, routes
+from topologies.routing import STATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,17 @@ class _PathPair:
 
 def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
     """Return the route between any two regions, hop by hop; unconnected regions have none."""
-    return routes(topology.regions, _edges(topology))
+    return routes(topology.regions, _edges(topology), _protocol(topology))
 
 
 def carriers(topology: Topology) -> dict[Hop, Link]:
     """Return the link that carries each hop."""
     links = {link.name: link for link in topology.links}
-    return {hop: links[edge.name] for hop, edge in hop_edges(_edges(topology)).items()}
+    return {hop: links[edge.name] for hop, edge in hop_edges(_edges(topology), _protocol(topology)).items()}
+
+
+def _protocol(topology: Topology) -> str:
+    return STATIC if topology.routing is None else topology.routing.protocol
 
 
 def _edges(topology: Topology) -> list[RouteEdge]:

@@ -1,11 +1,15 @@
-"""The fixed route from every region to every other, and connectivity of graphs. Pure.
+"""The route from every region to every other, and connectivity of graphs. Pure.
 
-Regions that share a link always use it, even if a route through a third region would be shorter, and routes
-never change: a cut is healed by the system under test, not by IP. Among parallel links the smallest
-weight, then delay, decides which one carries a direction. Regions without a common link use the route
-through others with the smallest sum of policy weights, then with the smallest delay (Dijkstra, from the
+Fixed routes: regions that share a link always use it, even if a route through a third region would be
+shorter, and routes never change: a cut is healed by the system under test, not by IP. Among parallel links
+the smallest weight, then delay, decides which one carries a direction. Regions without a common link use the
+route through others with the smallest sum of policy weights, then with the smallest delay (Dijkstra, from the
 destination back). Links have weight 0 unless the topology gives one. The testbed, the simulator and the
 analysis all use these routes.
+
+A routing protocol prefers no direct link: OSPF's routes have the least sum of costs, BGP's pass the fewest
+regions. Ties go to the topology's first link under OSPF (zebra takes the lowest of the next gateways'
+addresses), and to its first region as the next one under BGP (`bestpath compare-routerid`).
 """
 
 import heapq
@@ -13,6 +17,8 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from topologies.routing import BGP, OSPF, STATIC, ospf_cost
 
 Hop = tuple[str, str]
 """A hop from one region to another over the link that joins them."""
@@ -34,27 +40,38 @@ class RouteEdge:
         return self.b if region == self.a else self.a
 
 
-def next_edges(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[str, dict[str, RouteEdge]]:
+def next_edges(
+    regions: Iterable[str], edges: Sequence[RouteEdge], protocol: str = STATIC
+) -> dict[str, dict[str, RouteEdge]]:
     """Return, for each region, the link on which it sends to each reachable region."""
     found: dict[str, dict[str, RouteEdge]] = {region: {} for region in regions}
+    ranks = {region: rank if protocol == BGP else 0 for rank, region in enumerate(found)}
     leading: defaultdict[str, list[_Leading]] = defaultdict(list)
     for number, edge in enumerate(edges):
-        leading[edge.b].append((number, edge.weight, edge.forward_us, edge.a))
-        leading[edge.a].append((number, edge.weight, edge.backward_us, edge.b))
+        leading[edge.b].append((number, *_cost(edge, edge.forward_us, protocol), edge.a))
+        leading[edge.a].append((number, *_cost(edge, edge.backward_us, protocol), edge.b))
     for target in found:
-        for region, number in _towards(target, leading).items():
+        for region, number in _towards(target, leading, ranks, direct_first=protocol == STATIC).items():
             found[region][target] = edges[number]
     return found
 
 
-def hop_edges(edges: Sequence[RouteEdge]) -> dict[Hop, RouteEdge]:
+def hop_edges(edges: Sequence[RouteEdge], protocol: str = STATIC) -> dict[Hop, RouteEdge]:
     """Return the link that carries all packets of each hop; ties go to the topology's first link."""
-    found: dict[Hop, tuple[int, int, RouteEdge]] = {}
+    found: dict[Hop, tuple[tuple[int, int], RouteEdge]] = {}
     for edge in edges:
         for hop, delay_us in (((edge.a, edge.b), edge.forward_us), ((edge.b, edge.a), edge.backward_us)):
-            if hop not in found or (edge.weight, delay_us) < found[hop][:2]:
-                found[hop] = (edge.weight, delay_us, edge)
-    return {hop: edge for hop, (_, _, edge) in found.items()}
+            cost = _cost(edge, delay_us, protocol)
+            if hop not in found or cost < found[hop][0]:
+                found[hop] = cost, edge
+    return {hop: edge for hop, (_, edge) in found.items()}
+
+
+def _cost(edge: RouteEdge, delay_us: int, protocol: str) -> tuple[int, int]:
+    """Return what routes minimise on a link: first the sum of the weights, then that of the second number."""
+    if protocol == OSPF:
+        return 0, ospf_cost(delay_us)
+    return (0, 1) if protocol == BGP else (edge.weight, delay_us)
 
 
 def joined(carriers: Mapping[Hop, str], lost: Container[str]) -> list[Hop]:
@@ -65,9 +82,11 @@ def joined(carriers: Mapping[Hop, str], lost: Container[str]) -> list[Hop]:
     return [hop for hop, name in carriers.items() if name not in lost and carriers[hop[::-1]] not in lost]
 
 
-def routes(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[Hop, tuple[Hop, ...]]:
+def routes(
+    regions: Iterable[str], edges: Sequence[RouteEdge], protocol: str = STATIC
+) -> dict[Hop, tuple[Hop, ...]]:
     """Return the hops from each region to each reachable region."""
-    table = next_edges(regions, edges)
+    table = next_edges(regions, edges, protocol)
     return {(source, target): _hops(source, target, table) for source, row in table.items() for target in row}
 
 
@@ -80,26 +99,32 @@ def _hops(source: str, target: str, table: Mapping[str, Mapping[str, RouteEdge]]
     return tuple(hops)
 
 
-_Leading = tuple[int, int, int, str]  # a link that leads to a region: number, weight, delay, from where
+_Leading = tuple[int, int, int, str]  # a link that leads to a region: number, weight, cost, from where
 
 
-def _towards(target: str, leading: Mapping[str, Sequence[_Leading]]) -> dict[str, int]:
-    """Return the number of the link on which each region sends to `target`; ties go to the first link."""
+def _towards(
+    target: str, leading: Mapping[str, Sequence[_Leading]], ranks: Mapping[str, int], *, direct_first: bool
+) -> dict[str, int]:
+    """Return the number of the link on which each region sends to `target`.
+
+    Ties go to the next region of the lowest rank, then to the first link.
+    """
     taken: dict[str, int] = {}
-    heap: list[tuple[bool, int, int, int, str]] = []  # detour, weight, delay, number of the link, region
+    heap: list[tuple[bool, int, int, int, int, str]] = []  # detour, weight, cost, rank, link's number, region
 
-    def offer(near: str, weight: int, delay_us: int, *, detour: bool) -> None:
-        for number, its_weight, its_us, far in leading.get(near, ()):
+    def offer(near: str, weight: int, cost: int, *, detour: bool) -> None:
+        for number, its_weight, its_cost, far in leading.get(near, ()):
             if far not in taken:
-                heapq.heappush(heap, (detour, weight + its_weight, delay_us + its_us, number, far))
+                way = (detour, weight + its_weight, cost + its_cost, ranks[near], number, far)
+                heapq.heappush(heap, way)
 
     offer(target, 0, 0, detour=False)
     while heap:
-        _, weight, delay_us, number, region = heapq.heappop(heap)
+        _, weight, cost, _, number, region = heapq.heappop(heap)
         if region == target or region in taken:
             continue
         taken[region] = number
-        offer(region, weight, delay_us, detour=True)
+        offer(region, weight, cost, detour=direct_first)
     return taken
 
 

@@ -1,9 +1,11 @@
 """How the gateways of a topology find their routes: fixed, or by a routing protocol with its timers."""
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from topologies.quantities import DURATION
 from topologies.strict import DurationUs, StrictModel, WholeNumber, problem
 
 STATIC: Final = "static"
@@ -11,6 +13,18 @@ OSPF, BGP = "ospf", "bgp"
 SECOND_US = 1_000_000
 STOCK_US = {OSPF: (10 * SECOND_US, 40 * SECOND_US), BGP: (60 * SECOND_US, 180 * SECOND_US)}
 """The default times of FRR between two hellos, and until a silent neighbour counts as dead."""
+REACTS_S = {OSPF: 20, BGP: 130}
+"""How long routes may take after a neighbour came or went: OSPF holds its news back for 5 s and repeats it
+every 5 s (RFC 2328), BGP connects again every 120 s (RFC 4271, 8.2.2).
+"""
+OSPF_COST_US, OSPF_COST_MAX = 100, 65_535
+"""The delay for each unit of OSPF's cost, and its largest cost (RFC 2328, 16 bits)."""
+OSPF_DELAY_US_MAX = OSPF_COST_US * OSPF_COST_MAX
+
+
+def ospf_cost(delay_us: int) -> int:
+    """Return the cost that OSPF gets for a link direction."""
+    return min(OSPF_COST_MAX, max(1, delay_us // OSPF_COST_US))
 
 
 class Bfd(StrictModel):
@@ -20,6 +34,16 @@ class Bfd(StrictModel):
     """The time between two packets; whole milliseconds."""
     multiplier: WholeNumber = Field(3, ge=2, le=255)
     """Missing packets after which a neighbour counts as dead."""
+
+    @property
+    def detects_us(self) -> int:
+        """The silence after which a neighbour counts as dead."""
+        return self.multiplier * self.interval_us
+
+    @property
+    def spare_us(self) -> int:
+        """The longest that a packet may take beyond the one before."""
+        return self.detects_us - self.interval_us
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -45,6 +69,28 @@ class Routing(StrictModel):
         """Return the hello and dead intervals of a routing protocol."""
         hello_us, dead_us = STOCK_US[self.protocol]
         return self.hello_us or hello_us, self.dead_us or dead_us
+
+    def unfit(self, delays_us: Sequence[int], jitters_us: Sequence[int]) -> tuple[str, str] | None:
+        """Return the field of a link over which gateways would never agree, and why; None if they can.
+
+        delays_us, jitters_us: of both directions. FRR 8.4 was tried with delays up to 9 s and jitter up to
+        0.9 s: BFD sends each second until its neighbour has answered (RFC 5880, 6.8.3).
+        """
+        hello_us, dead_us = self.timers_us
+        limits = [
+            ("dead", dead_us // 2, dead_us - hello_us),
+            *([] if self.bfd is None else [("bfd", self.bfd.detects_us + SECOND_US, self.bfd.spare_us)]),
+        ]
+        if self.protocol == OSPF and max(delays_us) > OSPF_DELAY_US_MAX:
+            return "delay", f"must be at most {DURATION.format(OSPF_DELAY_US_MAX)}: OSPF's cost ends there"
+        for name, round_trip_us, jitter_us in limits:
+            because = f"because of topology.routing.{name}"
+            if 2 * max(jitters_us) > jitter_us:
+                return "jitter", f"must be at most {DURATION.format(jitter_us // 2)} {because}"
+            if sum((*delays_us, *jitters_us)) > round_trip_us:
+                most = DURATION.format(round_trip_us)
+                return "delay", f"a round trip must take at most {most}, with jitter, {because}"
+        return None
 
     @model_validator(mode="before")
     @classmethod

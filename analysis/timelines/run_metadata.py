@@ -39,7 +39,7 @@ from node.core.content.content import Range, attributes_of
 from node.core.declaration import Reading
 from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of
-from topologies.routes import Hop
+from topologies.routes import Hop, reached_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,20 +235,24 @@ class RunMetadata:
         """Return the configured one-way delay of the route between two regions at `t_ns`; 0 without a
         route.
         """
-        return sum(period.delay_us for period in self._on_route(hop, t_ns))
+        return sum(period_at(self.periods[way], t_ns).delay_us for way in self.directions(hop, t_ns))
 
     def jitter_us(self, hop: Hop, t_ns: int) -> int:
         """Return the largest deviation from a route's `delay_us` by the links' jitter; microseconds."""
-        return sum(period.jitter_us for period in self._on_route(hop, t_ns))
+        return sum(period_at(self.periods[way], t_ns).jitter_us for way in self.directions(hop, t_ns))
 
-    def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
+    def directions(self, hop: Hop, t_ns: int) -> list[LinkDirection]:
+        """Return the link directions of the route between two regions at `t_ns`; empty without a route."""
         if self.rerouted is None:
-            return self._on_fixed_route(hop, t_ns)
-        return [period_at(self.periods[way], t_ns) for way in self.rerouted.directions(hop, t_ns)]
+            return [self.link_of[each] for each in self.routes.get(hop, ())]
+        return self.rerouted.directions(hop, t_ns)
 
-    def _on_fixed_route(self, hop: Hop, t_ns: int) -> list[Period]:
-        directions = [self.link_of[each] for each in self.routes.get(hop, ())]
-        return [period_at(self.periods[direction], t_ns) for direction in directions]
+    @cached_property
+    def direct(self) -> dict[Hop, LinkDirection]:
+        """The link direction that carries all packets from a region to another one, if the planned route
+        passes no third region.
+        """
+        return {hop: link for hop, link in self.link_of.items() if self.routes.get(hop, (hop,)) == (hop,)}
 
     def link_at(self, hop: Hop, t_ns: int) -> str | None:
         """Return the link from one region to another at `t_ns`; None if packets pass a third region."""
@@ -264,8 +268,13 @@ class RunMetadata:
     def reachable(self, owner: str, region: str, t_ns: int) -> bool:
         """Return whether a stream could get from one region to another at `t_ns`.
 
-        It may pass regions between which packets go both ways, by the fixed routes.
+        It may pass regions between which packets go both ways, by the fixed routes; a routing protocol finds
+        any links that are up.
         """
+        if self.rerouted is not None:
+            down = {way[0] for way, its in self.periods.items() if not period_at(its, t_ns).up}
+            leads = self.rerouted.leads.items()
+            return region in reached_from(owner, [(a, b) for (a, link), (_, b) in leads if link not in down])
         known, new = {owner}, [owner]
         while new:
             here = new.pop()
@@ -276,8 +285,8 @@ class RunMetadata:
         return region in known
 
     def _up(self, hop: Hop, t_ns: int) -> bool:
-        periods = self._on_fixed_route(hop, t_ns)
-        return bool(periods) and all(period.up for period in periods)
+        directions = self.directions(hop, t_ns)
+        return bool(directions) and all(period_at(self.periods[each], t_ns).up for each in directions)
 
     @cached_property
     def lans_us(self) -> Mapping[str, tuple[int, int]]:

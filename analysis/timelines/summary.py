@@ -31,7 +31,7 @@ configured, `failed` if an expectation did not hold, a node ended unexpectedly, 
 disagree; else `passed`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -51,9 +51,11 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.under_way import all_mended
 from experiments.contract import breaches
 from experiments.expectations import Expectation
+from experiments.planned.plan import RoutingPlan
 from experiments.records.run_record import RunRecord
 from experiments.records.summary import METRICS
 from topologies.routes import Hop
+from topologies.routing import REACTS_S
 
 SCHEMA = 1
 THROUGHPUT = tuple(METRICS["throughput"])
@@ -138,7 +140,7 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: RunFindings, n
         invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     lines = [
         *_loosened(record),
-        *_rerouted(metadata),
+        *_rerouted(metadata, record.plan.routing),
         *confirmations.notes(findings.confirmations),
         *findings.notes,
         *notes,
@@ -172,19 +174,28 @@ def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFi
     return {name: section for name, section in sections.items() if section}
 
 
-def _rerouted(metadata: RunMetadata) -> list[str]:
+def _rerouted(metadata: RunMetadata, routing: RoutingPlan | None) -> list[str]:
     """Return when routes changed during the run, and what is not proven, if routes were not fixed."""
-    if metadata.rerouted is None:
+    if metadata.rerouted is None or routing is None:
         return []
     spans = metadata.rerouted.changed_ns(metadata.zero_ns, metadata.ended_ns or NEVER)
-    times = (f"{metadata.seconds(first):.2f} to {metadata.seconds(last):.2f} s" for first, last in spans)
+    reacts_s = routing.dead_s + 2 * routing.hello_s + REACTS_S[routing.protocol]
+    starts_ns = [period.start_ns or 0 for periods in metadata.periods.values() for period in periods]
+    flaps = [span for span in spans if all(not 0 <= span[0] - each <= reacts_s * 10**9 for each in starts_ns)]
     planned = "but `wan` and `traffic` count packets on the planned routes"
+    said = f"the gateways' routes changed from {_times(spans, metadata)}"
+    flapped = f"the gateways' routes changed by themselves from {_times(flaps, metadata)}"
     return [
-        f"the gateways' routes changed from {', '.join(times)}"
-        if spans
-        else "the gateways' routes never changed",
+        said if spans else "the gateways' routes never changed",
+        *([f"{flapped}: no link changed in the {reacts_s} s before"] if flaps else []),
         f"routes were not fixed: links are judged by the packets that crossed them, {planned}",
     ]
+
+
+def _times(spans: Sequence[tuple[int, int]], metadata: RunMetadata) -> str:
+    return ", ".join(
+        f"{metadata.seconds(first):.2f} to {metadata.seconds(last):.2f} s" for first, last in spans
+    )
 
 
 def _loosened(record: RunRecord) -> list[str]:

@@ -208,7 +208,7 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
     )
     links = {
         regions.index(a) * len(regions) + regions.index(b): number_of["link", *direction]
-        for (a, b), direction in metadata.link_of.items()
+        for (a, b), direction in metadata.direct.items()
         if ("link", *direction) in number_of
     }
     link = np.where(there >= 0, looked_up(there * len(regions) + here, links), -1)

@@ -3,12 +3,13 @@
 from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import LinkPlan, Plan
 from topologies.routes import Hop, RouteEdge, hop_edges, next_edges, routes
+from topologies.routing import STATIC
 
 
 def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
     """Return, for each region, the WAN link towards each other region that it can reach."""
     links = {link.name: link for link in plan.links}
-    table = next_edges(_names(plan), _edges(plan))
+    table = next_edges(_names(plan), _edges(plan), _protocol(plan))
     return {
         source: {target: links[edge.name] for target, edge in row.items()} for source, row in table.items()
     }
@@ -18,7 +19,7 @@ def carriers(plan: Plan) -> dict[Hop, tuple[LinkPlan, LinkDirectionName]]:
     """Return the WAN link that carries each hop, and its direction; a parallel link may carry none."""
     links = {link.name: link for link in plan.links}
     found = {}
-    for hop, edge in hop_edges(_edges(plan)).items():
+    for hop, edge in hop_edges(_edges(plan), _protocol(plan)).items():
         forward = hop == (edge.a, edge.b)
         found[hop] = links[edge.name], LinkDirectionName.FORWARD if forward else LinkDirectionName.BACKWARD
     return found
@@ -26,7 +27,7 @@ def carriers(plan: Plan) -> dict[Hop, tuple[LinkPlan, LinkDirectionName]]:
 
 def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
     """Return the route between any two connected regions, hop by hop."""
-    return routes(_names(plan), _edges(plan))
+    return routes(_names(plan), _edges(plan), _protocol(plan))
 
 
 def group_trees(plan: Plan) -> dict[str, dict[str, str]]:
@@ -45,6 +46,10 @@ def group_trees(plan: Plan) -> dict[str, dict[str, str]]:
 
 def _names(plan: Plan) -> list[str]:
     return [region.name for region in plan.regions]
+
+
+def _protocol(plan: Plan) -> str:
+    return STATIC if plan.routing is None else plan.routing.protocol
 
 
 def _edges(plan: Plan) -> list[RouteEdge]:

@@ -261,6 +261,13 @@ def _contradictions(record: RunRecord) -> Iterator[tuple[str, str]]:
     for number, counts in enumerate(record.counters):
         if counts.link not in links:
             yield f"counters.{number}.link", f"the plan has no {counts.link}"
+    regions = {region.name for region in record.plan.regions}
+    ends = {(end, link.name) for link in record.plan.links for end in (link.a, link.b) if link.kind == "wan"}
+    for number, route in enumerate(record.routes):
+        if unknown := {route.region, route.target} - regions:
+            yield f"routes.{number}", f"the plan has no region {min(unknown)}"
+        elif route.link and (route.region, route.link) not in ends:
+            yield f"routes.{number}.link", f"no WAN link {route.link} ends at {route.region}"
 
 
 def read_record(path: Path) -> RunRecord:

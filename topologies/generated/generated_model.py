@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from topologies.link_parameters import DELAY_US_MAX
 from topologies.model import LINKS_MAX, REGIONS_MAX, Lan, LinkOverrides, Topology
+from topologies.routing import Routing
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem
 
 Edge = tuple[int, int]  # two regions, by number; forward is from the first to the second
@@ -84,7 +85,9 @@ class Generated(StrictModel, ABC):
         """Return a separate random generator for one purpose, so that draws do not affect each other."""
         return random.Random(f"topology {what} {self.seed}")  # noqa: S311  reproducible, not secret
 
-    def topology_of(self, regions: Sequence[str], links: Iterable[dict[str, Any]]) -> Topology:
+    def topology_of(
+        self, regions: Sequence[str], links: Iterable[dict[str, Any]], routing: Routing | None = None
+    ) -> Topology:
         """Return the topology of these regions and links, the latter as in a file."""
         lan = self.lan.model_dump(mode="json", by_alias=True)
         content = {
@@ -92,6 +95,7 @@ class Generated(StrictModel, ABC):
             "description": self.description,
             "regions": {region: {"lan": lan} for region in regions},
             "links": list(links),
+            "routing": routing and routing.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
         try:
             return Topology.model_validate(content)
@@ -109,6 +113,8 @@ class GeneratedGraph(Generated):
     """Parameters of the links other than their delay."""
     mtu_bytes: SizeBytes = Field(1500, ge=576, le=9000)
     """Largest IP packet of the links."""
+    routing: Routing | None = None
+    """How gateways find their routes, as in other topologies."""
 
     @property
     @abstractmethod
@@ -128,7 +134,7 @@ class GeneratedGraph(Generated):
             {"between": [regions[a], regions[b]], "mtu": f"{self.mtu_bytes}B", **values, **delays}
             for (a, b), delays in zip(edges, self._delays(len(edges)), strict=True)
         )
-        return self.topology_of(regions, links)
+        return self.topology_of(regions, links, self.routing)
 
     @model_validator(mode="after")
     def _delays_stand_once(self) -> Self:

@@ -142,7 +142,7 @@ def _detour(way: Sequence[EventHop], all_hops: Sequence[EventHop], metadata: Run
     Returns None if it takes the link.
     """
     ends = _ends(way, metadata)
-    direct = metadata.link_of.get((ends[0], ends[-1])) if ends else None
+    direct = metadata.direct.get((ends[0], ends[-1])) if ends else None
     if direct is None:
         return None
     link = direct[0]

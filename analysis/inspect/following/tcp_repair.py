@@ -77,20 +77,20 @@ def repair_within(tries: Iterable[TcpTry], since_ns: int, until_ns: int, transit
 def fault_at(sender: str, receiver: str, t_ns: int, metadata: RunMetadata) -> str | None:
     """Return the fault that dropped what was sent between two hosts at this time, as "cut r2-r3".
 
-    Returns None if the link between their regions was up when the packet would have crossed it.
+    Returns None if the links between their regions were up when the packet would have crossed them.
     """
     ends = [metadata.hosts[name] for name in (sender, receiver) if name in metadata.hosts]
     hop = tuple(host.region for host in ends)
-    link = metadata.link_of.get((hop[0], hop[1])) if len(hop) == 2 else None
-    if link is None:
+    if len(hop) < 2:
         return None
     crossed_ns = t_ns + 1_000 * (ends[0].lan_delay_us[0] + metadata.delay_us((hop[0], hop[1]), t_ns))
-    if period_at(metadata.periods[link], crossed_ns).up:
-        return None
+    route = metadata.directions((hop[0], hop[1]), t_ns)
+    down = [each for each in route if not period_at(metadata.periods[each], crossed_ns).up]
+    hops = [crossed for crossed, its_direction in metadata.link_of.items() if its_direction in down]
     began = [
         fault
         for fault in metadata.applied_faults
-        if not fault.mends and fault.hops.get((hop[0], hop[1]), crossed_ns + 1) <= crossed_ns
+        if not fault.mends and any(fault.hops.get(each, crossed_ns + 1) <= crossed_ns for each in hops)
     ]
     return f"{began[-1].kind} {began[-1].target}" if began else None
 

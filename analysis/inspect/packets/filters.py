@@ -293,7 +293,7 @@ def _pairs(links: Iterable[str], metadata: RunMetadata) -> frozenset[tuple[str, 
         if link not in turned:
             _known("--link", link, "link between regions", named)
     asked = {named.get(link) or turned[link] for link in links}
-    hops = {hop for hop, way in metadata.link_of.items() if way[0] in asked}
+    hops = {hop for hop, way in metadata.direct.items() if way[0] in asked}
     return frozenset(
         (sender.name, receiver.name)
         for sender in metadata.hosts.values()

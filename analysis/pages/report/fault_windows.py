@@ -30,7 +30,7 @@ from analysis.pages.report.charts.bands import bands, fault_label
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS
 from experiments.files.whole_files import write_whole
-from experiments.planned.plan_routes import carriers
+from experiments.planned.plan_routes import carriers, hops
 from experiments.records.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 
@@ -115,7 +115,12 @@ class _Collector:
         self._regions = {host.name: host.region for host in record.plan.hosts}
         self._host_at = {host.address: host.name for host in record.plan.hosts}
         numbers = {link.name: number for number, link in enumerate(record.wan_links)}
-        self._links = {hop: numbers[link.name] for hop, (link, _) in carriers(record.plan).items()}
+        routes = hops(record.plan)
+        self._links = {
+            hop: numbers[link.name]
+            for hop, (link, _) in carriers(record.plan).items()
+            if routes[hop] == (hop,)
+        }
         self.hosts: dict[str, int] = {}
         self.labels: dict[str, int] = {}
 

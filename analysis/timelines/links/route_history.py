@@ -26,9 +26,9 @@ class RouteHistory:
 
     @classmethod
     def from_changes(cls, plan: Plan, changes: Iterable[RouteChange]) -> Self:
-        """Return the history in these changes, which are sorted by time."""
+        """Return the history in these changes."""
         found: defaultdict[Hop, list[RouteChange]] = defaultdict(list)
-        for change in changes:
+        for change in sorted(changes, key=lambda each: each.t_ns):
             found[change.region, change.target].append(change)
         return cls(
             {hop: tuple(each.t_ns for each in its) for hop, its in found.items()},

@@ -8,6 +8,7 @@ import contextlib
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import click
@@ -32,7 +33,7 @@ from experiments.planned.plan import (
     Plan,
     TrafficPlan,
 )
-from experiments.planned.plan_routes import carriers
+from experiments.planned.plan_routes import hops, next_links
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.campaign.backend_selection import open_backend
@@ -244,12 +245,13 @@ def _host_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _wan_rows(plan: Plan) -> Iterator[Row]:
-    used = {link.name for link, _ in carriers(plan).values()}
+    used = {link.name for row in next_links(plan).values() for link in row.values()}
+    unused = "no route uses it" + ("" if plan.routing is None else " until another link fails")
     for link in plan.links:
         if link.kind == "wan":
             yield (
                 link.name,
-                _both_ways(link) + ("" if link.name in used else "; no route uses it"),
+                _both_ways(link) + ("" if link.name in used else f"; {unused}"),
                 link.subnet,
                 f"{link.a} {link.a_address}",
                 f"{link.b} {link.b_address}",
@@ -262,6 +264,11 @@ def _routing_rows(plan: Plan) -> Iterator[Row]:
         dead = "dead" if routing.protocol == OSPF else "hold time"
         bfd = f"{routing.bfd_multiplier} x {routing.bfd_interval_ms}ms" if routing.bfd_interval_ms else "none"
         yield routing.protocol, f"hello {routing.hello_s}s, {dead} {routing.dead_s}s, BFD {bfd}"
+        joined = {hop for link in plan.links if link.kind == "wan" for hop in permutations((link.a, link.b))}
+        for (source, target), route in hops(plan).items():
+            if len(route) > 1 and (source, target) in joined:
+                detour = ", ".join(end for _, end in route[:-1])
+                yield f"{source} to {target}", f"by {detour}, although a link joins them"
 
 
 def _both_ways(link: LinkPlan) -> str:

@@ -170,17 +170,15 @@ class RoutingDaemons:
         log = self._folder / f"{gateway}-routes.log"
         links = {interface.name: interface.link for interface in self._layout.of_host(gateway)}
         targets = {IPv4Network(region.subnet): region.name for region in self._plan.regions}
-        own = self._gateways[gateway]
+        own, last = self._gateways[gateway], dict[str, str]()
         for found in map(_CHANGE.match, log.read_text().splitlines() if log.exists() else ()):
             target = targets.get(IPv4Network(found[3])) if found else None
-            if found is not None and target not in {None, own}:
-                when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
-                yield RouteChange(
-                    int(when.timestamp()) * 10**9 + when.microsecond * 1000,
-                    own,
-                    str(target),
-                    "" if found[2] else links[found[4]],
-                )
+            link = "" if found is None or found[2] else links.get(found[4], "")
+            if found is None or target is None or target == own or last.get(target, "") == link:
+                continue  # also if the kernel only numbers the same next hop differently
+            last[target] = link
+            when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+            yield RouteChange(int(when.timestamp()) * 10**9 + when.microsecond * 1000, own, target, link)
 
 
 def _command(folder: Path, daemon: str) -> list[str]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from experiments.planned.plan import LinkPlan, Plan, RoutingPlan
 from testbed.network.network_layout import HostInterface, NetworkLayout
+from topologies.routing import ospf_cost
 
 PROFILE = "wan"
-COST_US, COST_MAX = 100, 65_535
-"""The delay for each unit of OSPF's cost, and its largest cost: links of 6.5 s and more cost the same."""
 FIRST_AS = 64_512
 """The first number for private use (RFC 6996); there are more of these than regions."""
 
@@ -46,7 +45,7 @@ def _ospf(plan: Plan, routing: RoutingPlan, layout: NetworkLayout, gateway: str)
         link, is_first = _end(plan, interface)
         delay_us = (link.forward if is_first else link.backward).delay_us
         yield " ip ospf network point-to-point"
-        yield f" ip ospf cost {min(COST_MAX, max(1, delay_us // COST_US))}"
+        yield f" ip ospf cost {ospf_cost(delay_us)}"
         yield f" ip ospf hello-interval {routing.hello_s}"
         yield f" ip ospf dead-interval {routing.dead_s}"
         yield " ip ospf mtu-ignore"  # a link's directions may have different MTUs
@@ -60,6 +59,7 @@ def _bgp(plan: Plan, routing: RoutingPlan, layout: NetworkLayout, gateway: str) 
     own = next(region for region in plan.regions if region.gateway == gateway)
     yield from (f"router bgp {numbers[own.name]}", f" bgp router-id {layout.of_host(gateway)[0].address}")
     yield from (" no bgp ebgp-requires-policy", " no bgp network import-check")
+    yield " bgp bestpath compare-routerid"  # ties by the regions' order, not by which route is older
     yield f" timers bgp {routing.hello_s} {routing.dead_s}"
     for interface in layout.of_host(gateway):
         if interface.link:

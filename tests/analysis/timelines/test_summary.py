@@ -8,7 +8,8 @@ from analysis.timelines.agreement import Agreement
 from analysis.timelines.event_figures import PER_CLIENT
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.summary import RunFindings, summarize
-from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_record
+from experiments.records.run_record import record_from_json
+from tests.analysis.timelines.world import CUT, END, ZERO, S, facts_of, run_json, run_record
 
 
 def delivery(**wrong):
@@ -71,6 +72,19 @@ def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
     found = summary_of(run_record("expect=[]", outcome=outcome))
     assert found["verdict"] == "crashed"
     assert found["fidelity"]["valid"] is False
+
+
+def test_routes_that_change_by_themselves_are_named():
+    content = run_json("expect=[]")
+    content["plan"]["routing"] = {"protocol": "ospf", "hello_s": 1, "dead_s": 4}
+    times_ns = (ZERO + 2 * S, ZERO + CUT + S)
+    content["routes"] = [
+        {"t_ns": t_ns, "region": "r2", "target": "r3", "link": link}
+        for t_ns, link in zip(times_ns, ("r2-r3", "r0-r2"), strict=True)
+    ]
+    changed, flaps, _ = summary_of(record_from_json(content))["fidelity"]["notes"]
+    assert changed == "the gateways' routes changed from 2.00 to 2.00 s, 6.00 to 6.00 s"
+    assert flaps.endswith("changed by themselves from 2.00 to 2.00 s: no link changed in the 26 s before")
 
 
 def test_each_link_is_listed_once_as_it_was_at_its_worst():

@@ -1,11 +1,12 @@
 """The fixed ways between regions."""
 
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.planned.plan import LinkPlan, Plan
+from experiments.planned.plan import LinkPlan, Plan, RoutingPlan
 from experiments.planned.plan_routes import group_trees, hops, next_links
 from tests.testbed.network.plans import make_plan
 from topologies.link_parameters import LinkParameters
@@ -23,6 +24,17 @@ def test_regions_with_a_link_use_it_even_if_a_detour_is_shorter() -> None:
     plan = make_plan(3, parameters_of={(0, 2): LinkParameters(delay_us=90_000)})
     assert ways(plan)["r0", "r2"] == "r0-r2"
     assert ways(plan)["r2", "r0"] == "r0-r2"
+
+
+def test_routing_protocols_prefer_no_direct_link_by_themselves() -> None:
+    delays = {(0, 1): 90_000, (0, 2): 10_000, (1, 2): 10_000, (1, 3): 5, (2, 3): 5, (3, 4): 5}
+    parameters_of = {pair: LinkParameters(delay_us=delay_us) for pair, delay_us in delays.items()}
+    plan = make_plan(5, 0, pairs=list(delays), parameters_of=parameters_of)
+    ospf, bgp = (replace(plan, routing=RoutingPlan(name, 10, 40)) for name in ("ospf", "bgp"))
+    assert hops(ospf)["r0", "r1"] == (("r0", "r2"), ("r2", "r3"), ("r3", "r1"))
+    assert hops(bgp)["r0", "r1"] == (("r0", "r1"),)
+    assert ways(ospf)["r0", "r4"] == "r0-r2"
+    assert ways(bgp)["r0", "r4"] == "r0-r1", "the region that comes first in the topology"
 
 
 def test_regions_without_a_link_use_the_way_with_the_least_delay() -> None:

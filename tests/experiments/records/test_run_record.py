@@ -2,7 +2,7 @@
 
 import json
 import tracemalloc
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.links.traversals import traversals
 from analysis.timelines.machine_health import machine_problems
 from analysis.timelines.run_metadata import read_metadata
+from experiments.planned.plan import RoutingPlan
 from experiments.records.run_record import (
     RunRecord,
     read_record,
@@ -21,25 +22,29 @@ from experiments.records.run_record import (
     record_to_json,
     write_record,
 )
-from tests.analysis.timelines.world import COUNTERS, run_json
+from tests.analysis.timelines.world import COUNTERS, ZERO, run_json
 from tests.changed_json import WRONG, broken
 from topologies.errors import InputError
 
 
 def whole() -> dict[str, Any]:
     probe = {"when": "before", "from": "r0", "to": "r1", "rtt_us": [34_000.0]}
-    return run_json(
+    content = run_json(
         "captures=none",
         "workload.collect.last=5",
         counters=[COUNTERS],
         probes=[probe],
+        routes=[{"t_ns": ZERO, "region": "r0", "target": "r1", "link": "r0-r1"}],
         versions={"python": "3.11"},
     )
+    content["plan"]["routing"] = asdict(RoutingPlan("ospf", 10, 40))
+    return content
 
 
 def looked_at(record: RunRecord) -> None:
     """All that readers make of a record before they open another file."""
     metadata = read_metadata(record)
+    metadata.delay_us(("r0", "r1"), ZERO + 1)
     machine_problems(record, metadata)
     traversals(record.plan)
     bands(AnalysedRun(record, {}, (), (), (), (), ()))

@@ -8,6 +8,7 @@ from analysis.timelines.links.route_history import RouteHistory
 from experiments.loader import load_experiment
 from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from experiments.records.observations import RouteChange
+from experiments.records.rundir import RunDirectory
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError
 from testbed.network.network_layout import make_layout
@@ -89,6 +90,40 @@ def test_a_wrong_setting_is_refused_with_its_field(tmp_path, routing, said):
     assert said in refusal(plan_of, tmp_path, routing)
 
 
+@pytest.mark.parametrize(
+    ("link", "routing", "said"),
+    [
+        ("delay: 7s", "ospf", "links.0.delay: must be at most 6553500us: OSPF's cost ends there"),
+        (
+            "delay: 2s",
+            "{protocol: bgp, hello: 1s, dead: 4s}",
+            "must take at most 2s, with jitter",
+        ),
+        ("delay: 700ms", "{protocol: ospf, bfd: {interval: 100ms}}", "links.0.delay: a round trip"),
+        (
+            "delay: 200ms, jitter: 110ms",
+            "{protocol: ospf, bfd: {interval: 100ms}}",
+            "links.0.jitter: ",
+        ),
+        (
+            "delay: 1s, jitter: 600ms",
+            "{protocol: ospf, dead: 11s}",
+            "at most 500ms because of",
+        ),
+    ],
+)
+def test_a_link_over_which_gateways_never_agree_is_refused(tmp_path, link, routing, said):
+    text = TOPOLOGY.replace("delay: 15ms, backward: {delay: 20ms}", link)
+    (tmp_path / "pair.yaml").write_text(f"{text}routing: {routing}\n")
+    assert said in refusal(load_topology, str(tmp_path / "pair.yaml"))
+
+
+def test_generated_topologies_take_it(tmp_path):
+    text = "name: ring\nkind: ring\nregions: 4\ndelays: {from: 1ms, to: 9ms}\nrouting: {protocol: bgp}\n"
+    (tmp_path / "ring.yaml").write_text(text)
+    assert load_topology(str(tmp_path / "ring.yaml")).routing.timers_us == (60_000_000, 180_000_000)
+
+
 def test_weights_are_for_static_routes(tmp_path):
     text = TOPOLOGY.replace("delay: 15ms", "delay: 15ms, weight: 1") + "routing: ospf\n"
     (tmp_path / "pair.yaml").write_text(text)
@@ -108,6 +143,22 @@ def test_a_machine_without_the_daemons_is_refused_with_the_remedy(tmp_path, monk
     monkeypatch.setattr(daemons, "has_other_users", lambda: False)
     with pytest.raises(MachineError, match="`routing: ospf` needs root"):
         daemons.check_routing(plan_of(tmp_path, "ospf"))
+
+
+MONITORED = """\
+[2026-01-01T10:00:00.5] 10.1.0.0/16 nhid 15 via 10.255.0.2 dev eth1 proto ospf metric 20
+[2026-01-01T10:00:01.5] 10.1.0.0/16 nhid 22 via 10.255.0.2 dev eth1 proto ospf metric 20
+[2026-01-01T10:00:02.5] 10.255.0.0/30 nhid 9 via 10.255.0.2 dev eth1 proto ospf metric 20
+[2026-01-01T10:00:03.5] Deleted 10.1.0.0/16 nhid 22 via 10.255.0.2 dev eth1 proto ospf metric 20
+"""
+
+
+def test_a_route_that_the_kernel_only_numbers_differently_has_not_changed(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.routing.mkdir()
+    (run.routing / "a-gw-routes.log").write_text(MONITORED)
+    found = daemons.RoutingDaemons(plan_of(tmp_path, "ospf"), run, str).changes()
+    assert [(each.region, each.target, each.link) for each in found] == [("a", "b", "a-b"), ("a", "b", "")]
 
 
 def test_routes_are_followed_through_their_changes(tmp_path):

@@ -25,7 +25,7 @@ from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import ROWS_MAX, Column, PageTable, figure, label, quantity, table
 from experiments.planned.changes import ENDING_KINDS
-from experiments.planned.plan_routes import carriers
+from experiments.planned.plan_routes import carriers, hops
 
 BEFORE_S = 5.0  # averaging time before the fault for rates, as for the recovery's baselines
 RESOLVED_FROM = 1.5  # times the new path's delay: a shorter catch-up only bounds the headroom
@@ -119,9 +119,9 @@ def _backlog(record: AnalysedRun, region: str, row: Row) -> StreamBacklog:
 
 def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
     """Return the new path from its regions in order; the load of its last link is that before the fault."""
-    of_hop, hops = carriers(record.plan), list(pairwise(regions))
-    found = [of_hop[hop] for hop in hops if hop in of_hop]
-    if not found or len(found) < len(hops):
+    of_hop, routes, pairs = carriers(record.plan), hops(record.plan), list(pairwise(regions))
+    found = [of_hop[hop] for pair in pairs for hop in routes.get(pair, ())]
+    if not found or any(pair not in routes for pair in pairs):
         return StreamPath()
     link, direction = found[-1]
     bits_per_s = link.towards(direction).rate_bits_per_s
