@@ -1,5 +1,6 @@
 """Runs of experiments in virtual time, for tests of their records or of their summaries."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,28 @@ from testbed.runner.run_control import Follow, prepare
 from topologies.loader import load_topology
 from topologies.model import Topology
 
+USUAL = {
+    "name": "small",
+    "topology": "two-regions",
+    "system": "sprinkler",
+    "roles": "{proxy: 1, driver: 1, client: 1}",
+    "workload": "{event_size: 10B, rate: 100/s}",
+    "captures": "none",
+}
+"""The fields of a small experiment."""
+
 
 def experiment_in(folder: Path, text: str) -> Experiment:
-    """Write an experiment's file and read it."""
+    """Write an experiment's file and read it. text: see `written`."""
+    return read_experiment(str(written(folder, text))).experiment
+
+
+def written(folder: Path, text: str) -> Path:
+    """Write an experiment's file. text: its fields; those of USUAL only if they differ."""
+    usual = [f"{name}: {value}\n" for name, value in USUAL.items() if not re.search(rf"(?m)^{name}:", text)]
     file = folder / "experiment.yaml"
-    file.write_text(text)
-    return read_experiment(str(file)).experiment
+    file.write_text("".join(usual) + text)
+    return file
 
 
 def prepared(

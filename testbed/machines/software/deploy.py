@@ -10,7 +10,8 @@ one runs as `__main__` (cf. `python3 -c`).
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,7 @@ from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.software import trusted_folders, unpacking
 from testbed.machines.ssh import time_limit
-from testbed.machines.ssh.ssh import RemoteProcess, SshConnection
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
 
 PYTHON = "python3"
 ANSWER_S = 60.0  # enough for a slow disk or a slow link
@@ -56,27 +57,41 @@ def deploy(connections: Sequence[SshConnection], archive: Archive) -> list[bool]
 def deploy_to(connection: SshConnection, archive: Archive) -> bool:
     """Deploy the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content
-    with connection.open(
-        program_command(
-            sent_program(time_limit, trusted_folders, unpacking),
-            connection.machine.code,
-            archive.sha256,
-            str(len(content)),
-            python=PYTHON,
-        ),
-        root=True,
-    ) as process:
-        process.timeout_s = ANSWER_S
+    program = sent_program(time_limit, trusted_folders, unpacking)
+    arguments = (connection.machine.code, archive.sha256, str(len(content)))
+
+    def send(process: RemoteProcess) -> None:
+        for start in range(0, len(content), PIECE_BYTES):
+            process.write(content[start : start + PIECE_BYTES])
+
+    command = program_command(program, *arguments, python=PYTHON)
+    return send_if_lacking(connection, command, send, "the code", ANSWER_S)
+
+
+def send_if_lacking(
+    connection: SshConnection,
+    command: Sequence[str],
+    send: Callable[[RemoteProcess], None],
+    what: str,
+    timeout_s: float,
+) -> bool:
+    """Start a program that unpacks something unless its machine has it; returns whether it had to be sent.
+
+    The program reports `have`, or `want` and, once `send` is done, `unpacked`. timeout_s: for each report.
+    Raises TestbedError.
+    """
+    with connection.open(command, root=True) as process:
+        process.timeout_s = timeout_s
         answer = _answer(process)
         if answer == "want":
-            for start in range(0, len(content), PIECE_BYTES):
-                process.write(content[start : start + PIECE_BYTES])
+            with suppress(UnreachableError):  # it may have ended before it read all, with a reason
+                send(process)
             process.end_input()
             answer = _answer(process)
         if answer not in {"have", "unpacked"}:
             process.wait()
-            said = process.said() or f"{PYTHON} reported no error"
-            raise TestbedError(f"{connection.machine.name}: cannot deploy the code: {said}")
+            said = process.said() or "no error was reported"
+            raise TestbedError(f"{connection.machine.name}: cannot deploy {what}: {said}")
         return answer == "unpacked"
 
 

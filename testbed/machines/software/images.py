@@ -6,14 +6,14 @@ from experiments.planned.plan import Plan
 from node.core.program import Image
 from systems.images.archives import ImageError
 from systems.images.store import pack
-from testbed.errors import MachineError, TestbedError
+from testbed.errors import MachineError
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.placement import Placement
-from testbed.machines.software.deploy import LINE_BYTES_MAX, code_folder, our_python
+from testbed.machines.software.deploy import code_folder, our_python, send_if_lacking
 from testbed.machines.ssh.connection_pool import ConnectionPool
-from testbed.machines.ssh.ssh import SshConnection, UnreachableError
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection
 
 RECEIVER = "testbed.machines.software.image_receiving"
 UNPACKING_TIMEOUT_S = 1800.0
@@ -37,22 +37,12 @@ def send_images(plan: Plan, placement: Placement, connections: ConnectionPool, a
 
 def _send(connection: SshConnection, archive: Archive, image: Image) -> bool:
     """Send an image to one machine; returns whether it had to be sent."""
-    machine = connection.machine
-    command = [*our_python(code_folder(machine, archive)), "-m", RECEIVER, image.digest]
-    with connection.open(command, root=True) as process:
-        process.timeout_s = UNPACKING_TIMEOUT_S
-        answer = process.read_line(LINE_BYTES_MAX).strip()
-        if answer == b"want":
-            try:
-                pack(image, cast("IO[bytes]", process))  # only `write` is called
-            except ImageError as error:
-                raise MachineError(f"{image.source} cannot be sent: {error}") from None
-            except UnreachableError:
-                pass  # it may have ended before it read all, with a reason
-            process.end_input()
-            answer = process.read_line(LINE_BYTES_MAX).strip()
-        if answer not in {b"have", b"unpacked"}:
-            process.wait()
-            said = process.said() or "no error was reported"
-            raise TestbedError(f"{machine.name}: cannot deploy the image {image.source}: {said}")
-        return answer == b"unpacked"
+    command = [*our_python(code_folder(connection.machine, archive)), "-m", RECEIVER, image.digest]
+
+    def send(process: RemoteProcess) -> None:
+        try:
+            pack(image, cast("IO[bytes]", process))  # only `write` is called
+        except ImageError as error:
+            raise MachineError(f"{image.source} cannot be sent: {error}") from None
+
+    return send_if_lacking(connection, command, send, f"the image {image.source}", UNPACKING_TIMEOUT_S)

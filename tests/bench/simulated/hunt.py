@@ -1,10 +1,10 @@
 """How well `cutset hunt` finds planted defects (`tests/hunt`): how many within a budget each, after how
-long, and how small the finding is. Beside it, on the same budget, the nemesis' seeds one after the other.
+long, and how small the finding is.
 
-Ten minutes for each of some forty defects twice over are half a day. The environment changes that:
-CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some
-of hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. Findings
-that also break without the defect do not count. Those that are set aside count apart.
+Ten minutes for each of some forty defects are hours. The environment changes that: CUTSET_HUNT_S, the
+seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_REPLAYS, how often each finding
+is then replayed on real processes. Findings that also break without the defect do not count. Those that are
+set aside count apart.
 """
 
 import json
@@ -29,7 +29,6 @@ from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environmen
 
 EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
 BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
-WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "hunt,nemesis").split(","))
 REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
 """Faults, of nine in ten of what is found."""
@@ -51,10 +50,10 @@ class Result:
 
 def measure() -> list[Row]:
     """Rows for `make bench`."""
-    return [row for way in WAYS for row in _rows(way, list(_found(way)))]
+    return list(_rows(list(_found())))
 
 
-def _found(way: str) -> Iterator[Result]:
+def _found() -> Iterator[Result]:
     asked = os.environ.get("CUTSET_HUNT_MUTANTS")
     names = asked.split(",") if asked else [mutant.name for mutant in mutants()]
     for mutant in mutants():
@@ -62,9 +61,8 @@ def _found(way: str) -> Iterator[Result]:
             continue
         with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
             copy = planted_copy(mutant, Path(folder) / "copy")
-            find = _nemesis if way == "nemesis" else _hunted
-            result = find(mutant, copy, Path(folder) / "hunt")
-        sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {_said(result)}\n")
+            result = _hunted(mutant, copy, Path(folder) / "hunt")
+        sys.stderr.write(f"  {mutant.system} {mutant.name}: {_said(result)}\n")
         yield result
 
 
@@ -79,7 +77,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
     options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
     seen: set[Path] = set()
     while True:  # it goes on until the budget is over, or what it finds is what was planted
-        _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
+        _hunt(copy, EXPERIMENTS[mutant.system], *options)
         found = set(out.glob("findings/*/finding.json")) - seen
         if not found:
             return Result(mutant, None)
@@ -104,48 +102,37 @@ def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
 
 def _replayed(copy: Path, finding: Path) -> int:
     """In how many runs on real processes of a copy a finding broke."""
-    _run(copy, "testbed.cli.main", "hunt", "--replay", str(finding), "--times", str(REPLAYS))
+    _hunt(copy, "--replay", str(finding), "--times", str(REPLAYS))
     return read_counts(finding)[LOCAL].broke
 
 
-def _nemesis(mutant: Mutant, copy: Path, _: Path) -> Result:
-    said = _run(copy, "tests.bench.simulated.nemesis_seeds", EXPERIMENTS[mutant.system], f"{BUDGET_S:g}")
-    after_s, faults = json.loads(said)
-    return Result(mutant, after_s, faults)
-
-
-def _run(copy: Path, module: str, *arguments: str) -> str:
-    done = subprocess.run(
-        python_command(module, *arguments),
+def _hunt(copy: Path, *arguments: str) -> None:
+    subprocess.run(
+        python_command("testbed.cli.main", "hunt", *arguments),
         cwd=copy,
         env=planted_environment(copy),
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        text=True,
         timeout=BUDGET_S + GRACE_S,
         check=False,
     )
-    return done.stdout
 
 
-def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+def _rows(results: Sequence[Result]) -> Iterator[Row]:
     for aside in (False, True):
         some = [each for each in results if each.mutant.is_set_aside is aside]
         if not some:
             continue
         found = [each for each in some if each.after_s is not None]
-        what = f"{way}: {'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
+        what = f"{'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
         share = 7 / 10 if aside else 25 / 30
-        yield row(
-            f"{what}, found of {len(some)}", len(found), "", share * len(some) if way == "hunt" else None
-        )
+        yield row(f"{what}, found of {len(some)}", len(found), "", share * len(some))
         if not found:
             continue
         times = [each.after_s for each in found if each.after_s is not None]
         yield row(f"{what}, median time", statistics.median(times), "s")
         few = sum(1 for each in found if each.faults is not None and each.faults <= FEW)
-        if way != "nemesis":
-            yield row(f"{what}, at most {FEW} faults after shrinking", few / len(found), "of 1", 0.9)
+        yield row(f"{what}, at most {FEW} faults after shrinking", few / len(found), "of 1", 0.9)
         replayed = [each.broke for each in found if each.broke is not None]
         if replayed:
             yield row(

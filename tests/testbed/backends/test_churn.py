@@ -9,13 +9,8 @@ from tests.plans import plan_of
 from tests.virtual_runs import experiment_in, simulated, summary_of
 
 EXPERIMENT = """
-name: comings-and-goings
-topology: two-regions
-system: sprinkler
 roles: {proxy: 2, driver: 1, client: 6, configuration: 1}
-workload: {event_size: 10B, rate: 100/s}
 duration: 12s
-captures: none
 arrivals: [{role: client, count: 3, from: 2s, to: 8s}]
 departures:
   - {role: client, count: 3, from: 2s, to: 8s}

@@ -15,15 +15,9 @@ from node.core.deliveries import RecordKind
 from tests.virtual_runs import experiment_in, simulated
 
 EXPERIMENT = """
-name: collecting
-description: A small run in virtual time.
-topology: two-regions
-system: sprinkler
-roles: {{proxy: 1, driver: 1, client: 1}}
 parameters: {{flush_interval: 20ms{more}}}
 workload: {{event_size: 10B, rate: {rate}, collect: {{{collect}}}{keys}}}
 duration: 4s
-captures: none
 faults:
   - {{name: kill, at: 2s, kill: r1/client-0}}
   - {{name: again, at: 3300ms, restart: r1/client-0}}

@@ -12,7 +12,7 @@ from experiments.planned.change_text import change_values
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.pytest_plugin.fixture import Cutset
-from tests.virtual_runs import experiment_in, simulated
+from tests.virtual_runs import experiment_in, simulated, written
 from topologies.errors import InputError
 
 
@@ -22,14 +22,9 @@ def configuration_log(run: RunDirectory, region: str = "r0") -> list[dict[str, A
 
 
 ALONE_FOR_A_WHILE = """
-name: given-up
-topology: two-regions
-system: sprinkler
 parameters: {durable: true, flush_interval: 50ms, advertisement_period: 300ms}
 roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
-workload: {event_size: 10B, rate: 100/s}
 duration: 9s
-captures: none
 faults:
   - {at: 1s, kill: r0/proxy-0}
   - {at: 1s, kill: r1/proxy-0}
@@ -58,14 +53,9 @@ def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path) -> None
 
 RETURNS = {"replica_joined", "replica_returned"}
 FULL_AND_SLOW = """
-name: full-disk
-topology: two-regions
-system: sprinkler
 parameters: {durable: true, flush_interval: 50ms, advertisement_period: 300ms}
 roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
-workload: {event_size: 10B, rate: 100/s}
 duration: 8s
-captures: none
 faults:
   - {at: 1s, for: 2s, fill: r0/proxy-1}
   - {at: 1500ms, for: 500ms, fill: r0/proxy-1}
@@ -79,9 +69,7 @@ faults:
 def test_a_full_disk_takes_a_replica_out_of_its_chain_and_events_wait_for_a_slow_one(
     cutset: Cutset, tmp_path: Path, on: str
 ) -> None:
-    path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_AND_SLOW)
-    [run] = cutset.run(path, on=on, analyze=False).runs
+    [run] = cutset.run(written(tmp_path, FULL_AND_SLOW), on=on, analyze=False).runs
     directory = run.directory
     record = directory.read_run()
     lines = configuration_log(directory)

@@ -5,7 +5,6 @@ import pytest
 from tests.virtual_runs import experiment_in, simulated, summary_of
 
 EXPERIMENT = """\
-name: long
 topology:
   name: narrow
   regions: {{r0: {{lan: {{delay: 1ms, rate: 1gbit}}}}, r1: {{lan: {{delay: 1ms, rate: 1gbit}}}}}}
@@ -16,8 +15,6 @@ drain: 120s
 expect: [events.lost == 0, events.published >= 4]
 """
 SPRINKLER = """\
-system: sprinkler
-roles: {{proxy: 1, driver: 1, client: 1}}
 workload: {{event_size: 60kB, rate: {rate}}}
 """
 SCRIBE = """\

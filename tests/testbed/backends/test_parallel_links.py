@@ -12,7 +12,6 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 WRITTEN = """
-name: parallel
 topology:
   regions: {{r0: {{}}, r1: {{}}, r2: {{}}}}
   links:
@@ -20,12 +19,10 @@ topology:
     - {{name: backup, between: [r1, r0], delay: 5ms, weight: 1}}
     - {{between: [r1, r2], delay: 10ms}}
     - {{between: [r0, r2], delay: 10ms}}
-system: sprinkler
 parameters: {{advertisement_period: 1s}}
 roles: {{proxy: 1, driver: 1, client: 1, configuration: 1}}
 workload: {{event_size: 10B, rate: 50/s}}
 duration: 8s
-captures: none
 faults: {faults}
 nemesis: {{kinds: [cut], stays: connected, faults: {{from: 1, to: 2}}, start: 1s, quiet: 6s}}
 """

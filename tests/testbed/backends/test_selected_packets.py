@@ -11,10 +11,6 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 EXPERIMENT = """
-name: slow-for-some
-topology: two-regions
-system: sprinkler
-roles: {proxy: 1, driver: 1, client: 1}
 workload: {event_size: 10B, rate: 20/s}
 duration: 3s
 faults: [{at: 1s, for: 1500ms, set: [r0, r1], of: r0/PROCESS, delay: 400ms}]

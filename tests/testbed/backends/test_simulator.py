@@ -14,14 +14,10 @@ from testbed.backends.simulator import simulate
 from tests.virtual_runs import experiment_in, prepared, simulated
 
 EXPERIMENT = """
-name: virtual
-description: A small run in virtual time.
 topology: three-regions
-system: sprinkler
 roles: {{proxy: 1, driver: 1, client: 2}}
 workload: {{event_size: 10B, rate: 1000/s}}
 duration: 3s
-captures: none
 faults: {faults}
 expect: [events.lost == 0]
 """

@@ -13,13 +13,9 @@ from tests.virtual_runs import experiment_in, simulated
 from topologies.errors import InputError
 
 BASE = """
-name: triggered
-topology: two-regions
-system: sprinkler
 roles: {proxy: 1, driver: 1, client: 2, configuration: 1}
 workload: {event_size: 10B, rate: 20/s}
 duration: 8s
-captures: none
 faults:
 """
 KILLED = (

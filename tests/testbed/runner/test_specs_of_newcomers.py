@@ -8,14 +8,10 @@ from tests.plans import plan_of
 from tests.virtual_runs import experiment_in
 
 EXPERIMENT = """
-name: newcomers
-description: A client and a replica come later.
 topology: one-region
-system: sprinkler
 roles: {proxy: 2, driver: 1, client: 2, configuration: 1}
 workload: {event_size: 10B, rate: 1000/s}
 duration: 3s
-captures: none
 faults:
   - {name: new, at: 1s, join: r0/client-1}
   - {name: replica, at: 1s, join: r0/proxy-1}
