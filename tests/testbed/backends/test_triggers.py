@@ -9,7 +9,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.backends.ssh_hosts import SshBackend
 from testbed.cli import main
 from tests.plans import plan_of
-from tests.virtual_runs import experiment_in, simulated
+from tests.virtual_runs import experiment_in, simulated, written
 from topologies.errors import InputError
 
 BASE = """
@@ -65,8 +65,7 @@ TOO_LATE = (
 def run_on(backend: str, folder: Path, text: str) -> RunRecord:
     if backend == "simulator":
         return simulated(experiment_in(folder, text), folder, seed=3).read_run()
-    file = folder / "triggered.yaml"
-    file.write_text(text)
+    file = written(folder, text)
     assert main.run(["run", str(file), "--out", str(folder), "--no-analyze"]) == 0
     (run,) = (RunDirectory(path.parent) for path in folder.glob("*/run.json"))
     return run.read_run()
