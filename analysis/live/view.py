@@ -34,7 +34,7 @@ from experiments.records.run_record import RunRecord, Times
 from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 from node.systems import codecs
-from topologies.palette import colour_of, dash_of
+from topologies.drawing.palette import colour_of, dash_of
 
 Json = dict[str, Any]
 LINES_MAX = 500

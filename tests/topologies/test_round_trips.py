@@ -2,7 +2,7 @@
 
 import pytest
 
-from topologies.layout import layout, layout_in_pixels
+from topologies.drawing.layout import layout, layout_in_pixels
 from topologies.loader import load_topology
 from topologies.model import Topology
 from topologies.round_trips import greatest_detour, greatest_direct

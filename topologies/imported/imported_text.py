@@ -6,9 +6,9 @@ import re
 from topologies.document import FILE_BYTES_MAX, parse_document, validated
 from topologies.errors import InputError
 from topologies.imported.conversion import US_PER_KM, Assumptions, ImportedLink, ImportedTopology, imported
+from topologies.imported.matrix import LAN_DELAY_US
 from topologies.imported.network import Edge, Node, shown
 from topologies.imported.sources import read_network
-from topologies.matrix import LAN_DELAY_US
 from topologies.model import Topology
 from topologies.quantities import DURATION, FRACTION, RATE
 

@@ -51,7 +51,7 @@ class ChartSeries:
     label: str = ""  # written at its end, once for all series with this label
     subject: str = ""  # group for switches: a region, a run
     group: str = ""  # second group for switches: a percentile, a direction
-    dash: str = "solid"  # as in `topologies.palette`
+    dash: str = "solid"  # as in `topologies.drawing.palette`
     width: float = 2.0
     form: Form = "line"  # "bars": dots with bars from low to high; "band": only the area between these
     markers: bool = False  # a dot at each point of a line

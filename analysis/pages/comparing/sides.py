@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from analysis.pages.report.run_reader import AnalysedRun, read_record
 from experiments.records.rundir import RunDirectory
+from topologies.drawing.palette import REGION_COLOURS
 from topologies.errors import InputError
-from topologies.palette import REGION_COLOURS
 
 RUNS_MAX = 7  # number of distinguishable colours, with ink for the first run
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

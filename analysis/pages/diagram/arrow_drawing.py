@@ -7,7 +7,7 @@ from analysis.pages.diagram.label_placer import PlacedLabel, Point
 from analysis.pages.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
-from topologies.svg import Attributes, element, plain
+from topologies.drawing.svg import Attributes, element, plain
 
 LOST_AFTER = 0.55  # fraction of its path after which a lost message ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow

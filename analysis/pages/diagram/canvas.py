@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from analysis.pages.diagram.label_placer import LabelPlacer
 from analysis.pages.diagram.ranks import Ranks
 from analysis.pages.diagram.scene import Scene
-from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
-from topologies.svg import SvgDrawing
+from topologies.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
+from topologies.drawing.svg import SvgDrawing
 
 OTHER = "var(--faint)"
 _EVENTS = "var(--events)"

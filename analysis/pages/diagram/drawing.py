@@ -16,7 +16,7 @@ from analysis.pages.diagram.label_placer import Point
 from analysis.pages.diagram.scene import Arrow, Flight, Scene
 from analysis.pages.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED, LOST, UNSEEN
-from topologies.svg import Attributes, document, element
+from topologies.drawing.svg import Attributes, document, element
 
 
 @dataclass(frozen=True, slots=True)

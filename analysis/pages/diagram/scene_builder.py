@@ -26,8 +26,8 @@ from analysis.timelines.run_metadata import read_metadata
 from experiments.planned.changes import ProcessChange
 from experiments.planned.plan import ProcessPlan
 from experiments.records.rundir import RunDirectory, run_argument
+from topologies.drawing.palette import colour_of
 from topologies.errors import InputError
-from topologies.palette import colour_of
 from topologies.strict import suggestion
 
 COLUMNS = (

@@ -21,7 +21,7 @@ from analysis.pages.nights.change_words import size_of
 from analysis.pages.nights.night_reader import NightSuiteEntry
 from analysis.pages.report.formatting import STATUS_OF_CHANGE, title_of
 from experiments.records.summary import SECTION_TITLES
-from topologies.palette import BLUE
+from topologies.drawing.palette import BLUE
 
 _ORDER = {
     metric: number

@@ -13,7 +13,7 @@ from analysis.pages.report.charts.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Column, PageTable, figure, label, quantity, table, text_cell
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 POINTS = 240
 CLOCKS_DRAWN = 12

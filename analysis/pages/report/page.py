@@ -27,7 +27,7 @@ from analysis.pages.report.sections import ReportSection
 from analysis.pages.report.story import story
 from analysis.pages.report.traffic import traffic_table
 from experiments.records.run_record import Times
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # hundreds of plots are unusable: the busiest links are shown

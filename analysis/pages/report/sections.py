@@ -11,8 +11,8 @@ from math import cos, pi, sin
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import PageTable
 from experiments.records.rundir import RunDirectory
-from topologies.layout import layout
-from topologies.palette import colour_of
+from topologies.drawing.layout import layout
+from topologies.drawing.palette import colour_of
 
 WIDTH, HEIGHT = 320.0, 250.0
 _ASIDE, _ABOVE, _RING = 66.0, 58.0, 44.0

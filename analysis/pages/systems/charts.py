@@ -20,7 +20,7 @@ from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.delivery_records import read_files
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
-from topologies.palette import BLUE
+from topologies.drawing.palette import BLUE
 
 TOGETHER = "systems"
 BIN_S = 0.25

@@ -18,7 +18,7 @@ from analysis.pages.diagram.scene import FaultBand, Lifeline, Scene
 from analysis.pages.taps.spooling import TapQuestions
 from analysis.schemas import ARRIVED
 from analysis.taps.transfers import packet_types
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 BEFORE_NS: Final = 150_000_000
 AFTER_NS: Final = 150_000_000

@@ -20,7 +20,7 @@ from analysis.taps.crossing import MATCHED_MIN
 from analysis.taps.opening import time_zero
 from analysis.taps.tables import bin_ms
 from experiments.files.whole_files import write_whole
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 FOLDER: Final = Path(__file__).parent
 TEMPLATE: Final = "captures.html.j2"

@@ -14,9 +14,9 @@ from experiments.faults.links import LinkFault
 from experiments.planned.changes import LinkChange, LinkState
 from experiments.planned.plan import ChurnPlan, FaultPlan, LinkPlan, Plan
 from testbed.campaign.texts.plan_text import link_parameters_text, owned
-from topologies.layout import LabelBox, LabelledLine, beside, layout, layout_in_pixels, place_labels
-from topologies.palette import colour_of
-from topologies.svg import Point, SvgDrawing, document, element
+from topologies.drawing.layout import LabelBox, LabelledLine, beside, layout, layout_in_pixels, place_labels
+from topologies.drawing.palette import colour_of
+from topologies.drawing.svg import Point, SvgDrawing, document, element
 
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0

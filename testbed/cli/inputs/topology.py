@@ -38,7 +38,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     """
     from topologies.document import parse_document, validated
     from topologies.errors import InputError
-    from topologies.matrix import matrix_file, read_matrix, topology_text
+    from topologies.imported.matrix import matrix_file, read_matrix, topology_text
     from topologies.model import Topology
 
     path = matrix_file(file)

@@ -29,7 +29,7 @@ from tests.analysis.pages.report.browsing import (
 )
 from tests.testbed.leftovers import wait_until
 from tests.testbed.runner.live import CUTSET, write_experiment
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 pytestmark = pytest.mark.browser
 

@@ -25,8 +25,8 @@ from analysis.pages.report.formatting import EN_DASH, large, number, percent, sc
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.traffic import traffic_spans
 from experiments.planned.plan import LinkPlan
+from topologies.drawing.palette import colour_of, dash_of
 from topologies.link_trace import NS_PER_S, RateCurve, TraceSteps
-from topologies.palette import colour_of, dash_of
 
 Points = tuple[list[float], list[float | None]]
 """Seconds since time 0, and values."""

@@ -12,7 +12,7 @@ from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.sweeps import RepetitionSpread, SweepResults, SweepRunResult, grouped
 from analysis.systems.papers import PaperComparison
 from experiments.campaigns.sweep import value_text
-from topologies.palette import colour_of, dash_of
+from topologies.drawing.palette import colour_of, dash_of
 
 LINES_MAX = 14  # number of distinguishable colours and dashes
 MARKERS_MAX = 30  # distinguishable points of a line

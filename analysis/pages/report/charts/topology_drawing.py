@@ -1,7 +1,7 @@
 """The topology as plain data, for the page and for the figures: regions, links, their labels.
 
-`topologies.layout` places regions and labels. Coordinates are pixels of a drawing of `WIDTH` by `HEIGHT`, y
-downwards. A link affected by a fault has the fault and its time under its delay.
+`topologies.drawing.layout` places regions and labels. Coordinates are pixels of a drawing of `WIDTH` by
+`HEIGHT`, y downwards. A link affected by a fault has the fault and its time under its delay.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from analysis.pages.report.formatting import EN_DASH, count_of, number, percent,
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.declared import Trait
 from experiments.planned.plan import LinkPlan
-from topologies.layout import LabelBox, LabelledLine, Place, beside, layout, place_labels
-from topologies.palette import LIGHT, colour_of
+from topologies.drawing.layout import LabelBox, LabelledLine, Place, beside, layout, place_labels
+from topologies.drawing.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0
 ASIDE, ABOVE = 72.0, 52.0

@@ -20,7 +20,7 @@ from tests.analysis.pages.report.browsing import (
     shown_range,
     ticks,
 )
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 pytestmark = pytest.mark.browser
 

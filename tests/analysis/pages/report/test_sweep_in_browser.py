@@ -19,7 +19,7 @@ from tests.analysis.pages.report.browsing import (
     ticks,
 )
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 pytestmark = pytest.mark.browser
 PAPER, BAND = "#d6d7da", "#c7e0ee"  # over a panel

@@ -59,7 +59,8 @@ def test_the_whole_summary(capsys):
         "events       4,800,000 published, 38,400,000 deliveries; "
         "1 lost, 0 duplicated, unknown out of order, 0 corrupted",
         "lost at      r0-client-0 9 of r2's 500 events, r1-client-0 8 of r2's 500, "
-        "r2-client-0 7 of r2's 500, r3-client-0 6 of r2's 500, and 1,196 more (`cutset sql` shows all, table deliveries)",
+        "r2-client-0 7 of r2's 500, r3-client-0 6 of r2's 500, "
+        "and 1,196 more (`cutset sql` shows all, table deliveries)",
         "throughput   79,998 events/s at a client",
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
         "after cut    noticed 0.512 s, events flow again 0.98 s, latency settled 1.5 s",

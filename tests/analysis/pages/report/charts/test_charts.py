@@ -13,7 +13,7 @@ from experiments.planned.plan_routes import carriers
 from experiments.records.run_record import Times
 from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.report_scenario import ZERO_NS
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 Made = Callable[[str], RunDirectory]
 

@@ -15,7 +15,7 @@ from analysis.pages.report import write_report
 from analysis.pages.report.charts.figures import write_figures
 from analysis.pages.report.run_reader import read_record
 from experiments.records.rundir import RunDirectory
-from topologies.palette import colour_of
+from topologies.drawing.palette import colour_of
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from analysis.pages.report.run_reader import AnalysedRun
 from experiments.loader import load_experiment
 from experiments.records.run_record import RunRecord
 from testbed.planning import make_plan
-from topologies.layout import LabelBox, LabelledLine, layout, place_labels
+from topologies.drawing.layout import LabelBox, LabelledLine, layout, place_labels
 from topologies.loader import load_topology
 
 SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outages")

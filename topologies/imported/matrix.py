@@ -27,7 +27,7 @@ from topologies.quantities import DURATION
 from topologies.region_names import region_name
 from topologies.strict import suggestion
 
-FOLDER = Path(__file__).parent / "matrices"
+FOLDER = Path(__file__).parent.parent / "matrices"
 BYTES_MAX = 16 << 20
 RTT_MS_MAX = 60_000.0
 LOSS_PERCENT_MAX = 99.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from topologies.layout import LabelBox
+from topologies.drawing.layout import LabelBox
 
 Point = tuple[float, float]
 Attributes = Mapping[str, str | float]

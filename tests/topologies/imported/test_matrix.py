@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from testbed.cli import main
 from tests.refusals import refusal
 from topologies.errors import InputError
+from topologies.imported.matrix import LAN_DELAY_US, matrix_file, read_matrix, topology_text
 from topologies.loader import load_topology
-from topologies.matrix import LAN_DELAY_US, matrix_file, read_matrix, topology_text
 
 SQUARE = "from,A,B,C d\nA,,100,30\nB,102,,\nC d,30,,\n"
 LIST = "from,to,rtt_ms,jitter_ms,loss_percent\nA,B,100,4,2\nB,A,102,,\nA,C d,30,0,0\n"

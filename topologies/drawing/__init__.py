@@ -1,0 +1,1 @@
+"""Drawings of topologies: positions of regions, their colours, and SVG elements."""
