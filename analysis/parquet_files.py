@@ -11,8 +11,8 @@ ROWS_MAX = 20_000_000
 
 
 def read_any(path: Path, schema: pa.Schema, wanted: pc.Expression | None = None) -> pa.Table | None:
-    """Return a table's rows, or those that match `wanted`, in the columns of a schema. Missing columns are
-    null.
+    """Return a table's rows, or those that match `wanted`, in the columns of a schema. Columns that may
+    be null may be missing.
 
     Return None if the table does not exist or cannot be read, e.g. if a crash truncated it; `cutset analyze`
     writes it again.
@@ -26,6 +26,5 @@ def read_any(path: Path, schema: pa.Schema, wanted: pc.Expression | None = None)
         table = written.replace_schema(schema).to_table(filter=wanted)
     except (pa.ArrowException, OSError, ValueError):
         return None
-    there = set(written.schema.names)
-    needed = (field.name for field in schema if not field.nullable and field.name in there)
+    needed = (field.name for field in schema if not field.nullable)
     return None if any(table.column(name).null_count for name in needed) else table

@@ -7,15 +7,12 @@
 A file is written under a name that begins with a dot, synchronised and renamed. Spark and DuckDB
 (`*.parquet`) ignore such names too.
 
-Rows that an older Cutset wrote are migrated to the current layout or reported as unreadable. The column
-`schema` holds the version of a file's layout. Each step takes a table from one version to the next. Columns
-that were added without a new version are empty in older files. Unknown columns are dropped, because a newer
-Cutset may have added them. The rows returned are valid, whatever program wrote the file: see
-`analysis.history.row_checks`.
+The column `schema` holds the version of a file's layout; a file of another version is reported as unreadable.
+Unknown columns are dropped, because a newer Cutset may have added them. The rows returned are valid, whatever
+program wrote the file: see `analysis.history.row_checks`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS
+from analysis.history.history_schemas import EXPECTATIONS, NIGHT, RUNS, SCHEMA, SCHEMAS
 from analysis.history.record import known_night
 from analysis.history.row_checks import UnusableError, checked
 from experiments.files.whole_files import replacing
@@ -41,8 +38,6 @@ Pages have checksums, but the footer that names the columns has none.
 COMPRESSION: Final = "zstd"
 ROWS_MAX: Final = 10_000_000
 """Limit of rows in a file; a night of 10,000 runs has a tenth of that."""
-Step = Callable[[str, pa.Table], pa.Table]
-"""A function from a table's name and its rows in one version to the rows in the next version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +96,14 @@ def _folders(history: Path, table: str) -> Iterator[tuple[str | None, Path]]:
 
 
 def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
-    """Return the rows of a file in the current layout, without the night.
+    """Return the rows of a file, without the night.
 
     run: name that all rows must have. Raises UnusableError, or FileNotFoundError if the file is gone.
     """
     try:
         rows = _read(path)
         _check_names(rows)
-        rows = checked(table, brought_forward(table, rows))
+        rows = checked(table, in_layout(table, rows))
     except (FileNotFoundError, UnusableError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
@@ -157,101 +152,24 @@ def _names(columns: list[str]) -> str:
     return ",".join(columns)
 
 
-def _with_allowance(table: str, rows: pa.Table) -> pa.Table:
-    """Add the column of version 2 that marks allowed failures; older rows have none."""
-    if table != RUNS:
-        return rows
-    return rows.append_column("allow_failure", pa.repeat(pa.scalar(value=False), rows.num_rows))
-
-
-STEPS: Final[Mapping[int, Step]] = {1: _with_allowance}
-"""Steps by the version that each starts from."""
-
-NEEDED: Final = {
-    RUNS: ("run", "suite", "entry", "verdict", "valid", "started_ns"),
-    METRICS: ("run", "suite", "entry", "metric", "value"),
-    EXPECTATIONS: ("run", "suite", "entry", "text", "held"),
-}
-"""Columns that a file must have, without nulls."""
-
 MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 
 
-def brought_forward(
-    table: str, rows: pa.Table, steps: Mapping[int, Step] = STEPS, to: int = SCHEMA
-) -> pa.Table:
-    """Return the rows of this table in the current layout, `SCHEMAS[table]`. Raises UnusableError."""
-    twice = [name for name, count in Counter(rows.column_names).items() if count > 1]
-    if twice:
-        raise UnusableError(f"is no file of a history: it has the column `{twice[0]}` twice")
+def in_layout(table: str, rows: pa.Table) -> pa.Table:
+    """Return the columns of `SCHEMAS[table]`. Raises UnusableError if rows have another layout."""
     if "schema" not in rows.column_names:
         raise UnusableError("is no file of a history: it has no column `schema`")
-    version = _version(rows)
-    if version > to:
-        raise UnusableError(f"was written by a newer Cutset: schema {version}, and this one knows {to}")
-    while version < to:
-        if version not in steps:
-            raise UnusableError(f"has schema {version}, which no Cutset wrote")
-        rows = steps[version](table, rows)
-        version += 1
-    if _is_todays(table, rows, to):
-        return rows.replace_schema_metadata()
-    missing = [column for column in NEEDED[table] if column not in rows.column_names]
-    if missing:
-        raise UnusableError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
-    for column in NEEDED[table]:
-        if rows[column].null_count:
-            raise UnusableError(f"has rows without a `{column}`")
-    return _fitted(table, rows, to)
-
-
-def _version(rows: pa.Table) -> int:
-    if rows.num_rows == 0:
-        return SCHEMA
-    column = rows["schema"]
-    if not pa.types.is_integer(column.type):
-        raise UnusableError(f"has a column `schema` of {column.type}, not int32")
-    found = pc.unique(column).to_pylist()
-    if len(found) > 1:
-        raise UnusableError(f"has rows of several schemas: {', '.join(map(str, found))}")
-    if found[0] is None:
-        raise UnusableError("has rows without a `schema`")
-    return int(found[0])
-
-
-def _is_todays(table: str, rows: pa.Table, version: int) -> bool:
-    """Return whether the rows are in the current layout already, as in nearly all files."""
-    if not rows.schema.equals(SCHEMAS[table]) or pc.unique(rows["schema"]).to_pylist() != [version]:
-        return False
-    return all(not rows[name].null_count or (table, name) in MAY_BE_NULL for name in rows.column_names)
-
-
-def _fitted(table: str, rows: pa.Table, version: int) -> pa.Table:
-    """Return the current columns in their order and types; missing columns are empty."""
-    columns = []
+    version = rows["schema"]
+    if version.type == pa.int32():
+        others = version.filter(pc.not_equal(version, SCHEMA))
+        if len(others):
+            raise UnusableError(f"has schema {others[0]}, and this Cutset reads {SCHEMA}")
     for field in SCHEMAS[table]:
-        if field.name == "schema":
-            columns.append(pa.repeat(pa.scalar(version, field.type), rows.num_rows))
-            continue
-        there = field.name in rows.column_names
-        column = _cast(rows, field) if there else pa.nulls(rows.num_rows, field.type)
-        filled = column.null_count and (table, field.name) not in MAY_BE_NULL
-        columns.append(_filled(column, field.type) if filled else column)
-    return pa.Table.from_arrays(columns, schema=SCHEMAS[table])
-
-
-def _filled(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """Replace nulls by the value that records use for "unknown": an empty text, an empty list, 0 or false."""
-    empty: object = "" if pa.types.is_string(kind) else [] if pa.types.is_list(kind) else 0
-    value = pa.array([empty]).cast(kind)[0]
-    return pc.if_else(pc.is_valid(column), column, value)
-
-
-def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    column = rows[field.name]
-    if column.type == field.type:
-        return column
-    try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise UnusableError(f"has a column `{field.name}` of {column.type}, not {field.type}") from None
+        if field.name not in rows.column_names:
+            raise UnusableError(f"is no file of a history's {table}: it has no column `{field.name}`")
+        column = rows[field.name]
+        if column.type != field.type:
+            raise UnusableError(f"has a column `{field.name}` of {column.type}, not {field.type}")
+        if column.null_count and (table, field.name) not in MAY_BE_NULL:
+            raise UnusableError(f"has rows without a `{field.name}`")
+    return rows.select(SCHEMAS[table].names).replace_schema_metadata()

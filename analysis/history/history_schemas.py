@@ -1,8 +1,8 @@
 """Arrow schemas of a history's three tables: runs, their metrics, their expectations.
 
-The column `schema` of a row holds the version of the layout that its writer used; readers migrate older rows
-(`analysis.history.files`). The column `night` is in the name of a file's folder and not in the file (Hive
-partitioning), so that Spark, DuckDB and pandas all find it.
+The column `schema` of a row holds the version of the layout that its writer used. The column `night` is in
+the name of a file's folder and not in the file (Hive partitioning), so that Spark, DuckDB and pandas all find
+it.
 
 `HistoryFilter` selects runs of a history.
 """
@@ -15,11 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SCHEMA: Final = 2
-"""Version of the layout.
-
-Raise it when a column is renamed, changes its meaning, or needs a value in older rows. A new column that is
-empty in older rows needs no new version.
-"""
+"""Version of the layout: a reader refuses files of another one."""
 
 VERDICTS: Final = ("crashed", "failed", "invalid", "passed")
 """Verdicts of a run, the worst first."""

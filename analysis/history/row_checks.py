@@ -1,8 +1,8 @@
 """Checks of a history's rows. Files may come from other machines and other people.
 
 Names are single, printable parts of a path, numbers are finite, JSON is an object, and verdicts are known
-ones. A file that breaks a rule is left out with a one-line reason. Free text may hold anything, since older
-versions stored program output; unprintable characters are replaced. The path of a run's directory is not
+ones. A file that breaks a rule is left out with a one-line reason. Free text may hold anything, as
+the output of programs; unprintable characters are replaced. The path of a run's directory is not
 trusted: code that removes files checks it first (`analysis.history.pruning`).
 """
 
@@ -30,7 +30,7 @@ class UnusableError(Exception):
 
 
 def checked(table: str, rows: pa.Table) -> pa.Table:
-    """Return the rows, in the current layout, with printable free text. Raises UnusableError."""
+    """Return the rows with printable free text. Raises UnusableError."""
     shown = _all_shown(table, rows)
     for field in SCHEMAS[table]:
         column = rows[field.name]

@@ -78,7 +78,7 @@ class SqlEngine(Protocol):
     """An SQL engine."""
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
-        """Add a relation of files with these columns; files of older versions may lack some."""
+        """Add a relation of files with these columns; files may lack some."""
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
         """Add a relation of these rows."""

@@ -33,11 +33,6 @@ def fidelity_table(record: AnalysedRun) -> PageTable:
     return table("fidelity", _COLUMNS, rows)
 
 
-def state_of(row: Row) -> str:
-    """Return the verdict on a period's packets. Tables of earlier versions only have whether it was valid."""
-    return row.get("verdict") or ("proven" if row["valid"] else "violated")
-
-
 def _direction(row: Row, links: Mapping[str, LinkPlan]) -> str:
     """Return `r0→r1`, or `backup r0→r1` for a link with a name of its own."""
     link = links[row["link"]]
@@ -58,8 +53,7 @@ def _period(row: Row) -> TableCell:
 
 
 def _verdict(row: Row) -> TableCell:
-    state = state_of(row)
-    return text_cell(state, {"proven": "good", "violated": "bad"}.get(state, ""))
+    return text_cell(row["verdict"], {"proven": "good", "violated": "bad"}.get(row["verdict"], ""))
 
 
 def _reason(row: Row) -> TableCell:
@@ -160,6 +154,6 @@ _COLUMNS = (
     quantity("Packets", "packets", number, "seen on the sending side and uniquely identified"),
     Column(
         "Why", _reason, help="why it is not proven, and the cause if the run's data show it",
-        needed=lambda row: state_of(row) != "proven",
+        needed=lambda row: row["verdict"] != "proven",
     ),
 )  # fmt: skip

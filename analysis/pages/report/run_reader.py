@@ -48,7 +48,7 @@ class AnalysedRun:
     fidelity: tuple[Row, ...]
     missing: tuple[str, ...]  # names of missing tables
     tcp_outages: tuple[Row, ...] = ()  # TCP connections across links that came back
-    chains: tuple[Row, ...] = ()  # configurations; older runs have no table of them
+    chains: tuple[Row, ...] = ()  # configurations
     captures: tuple[Row, ...] = ()  # usable and unusable parts of each capture
     streams: pa.Table | None = None  # throughput of streams; there may be thousands
     clocks: MachineClocks = ONE_CLOCK
