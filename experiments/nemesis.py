@@ -7,6 +7,7 @@ Links are lost only while the network stays connected. A link counts only if it 
 """
 
 from collections.abc import Sequence, Set
+from random import Random
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -17,13 +18,14 @@ from experiments.planned.changes import OFFSET_US_MAX
 from topologies.model import Link, Topology
 from topologies.round_trips import carriers
 from topologies.routes import connected, joined
-from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
+from topologies.strict import DurationUs, Fraction, SizeBytes, StrictModel, WholeNumber, problem
 
 Kind = Literal[
     "cut", "one-way-cut", "flap", "delay", "loss", "duplicate", "corrupt", "crash", "pause", "clock",
-    "throttle", "power", "power-and-disks",
+    "throttle", "memory", "power", "power-and-disks",
 ]  # fmt: skip
 
+MEMORY_BYTES_MIN = 1_000_000  # of a limit
 SHARES: tuple[Kind, ...] = ("loss", "duplicate", "corrupt")
 ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", *SHARES)
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
@@ -82,9 +84,10 @@ class Nemesis(StrictModel):
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
     """cut, one-way-cut, flap (cut repeatedly), delay, loss, duplicate and corrupt of links; crash (SIGKILL,
-    restarted later), pause (SIGSTOP), clock (set forward or back) and throttle (little processor time) of
-    processes; power (a whole region falls silent, its processes are killed, and all are restarted later) and
-    power-and-disks (on empty disks) of regions."""
+    restarted later), pause (SIGSTOP), clock (set forward or back), throttle (little processor time) and
+    memory (little of it; then killed, unless the kernel has done so, and restarted) of processes; power (a
+    whole region falls silent, its processes are killed, and all are restarted later) and power-and-disks (on
+    empty disks) of regions."""
     vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
     """Settings that are also drawn: values of parameters, roles and workload by dotted path, such as
     {parameters.durable: [false, true]}. Every run has one value of each."""
@@ -116,6 +119,16 @@ class Nemesis(StrictModel):
     processor: Fraction = Field(0.1, alias="cpu", ge=0.01, le=0.5)
     """The smallest share of a processor for a throttled process; the largest is 50%."""
 
+    memory_bytes: SizeBytes = Field(20_000_000, ge=MEMORY_BYTES_MIN)
+    """The largest memory limit of a process; the smallest is 1MB."""
+
+    selects: Fraction = 0.0
+    """The share of delays, losses, duplicates and corruption that only some packets of the link have: those
+    from or to one process of the link's regions, or one of `ports`."""
+
+    ports: tuple[Annotated[WholeNumber, Field(ge=1, le=65_535)], ...] = Field((), max_length=20)
+    """TCP or UDP ports from which `selects` also draws; not in virtual time."""
+
     @property
     def processor_per_mille(self) -> tuple[int, int]:
         """The smallest and the largest share of a processor for a throttled process, in thousandths."""
@@ -126,6 +139,16 @@ class Nemesis(StrictModel):
         if self.start_us + self.shortest_us + self.quiet_us > duration_us:
             return "start, shortest and quiet together are longer than the run"
         return None
+
+    def selection(self, rng: Random, processes: Sequence[str]) -> tuple[str, int]:
+        """Draw the packets of a link that a disturbance is for: a process or "", and a port or 0.
+
+        processes: those of the link's regions.
+        """
+        if not self.selects or not (processes or self.ports) or rng.random() >= self.selects:
+            return "", 0
+        port = rng.choice((0, *self.ports)) if processes else rng.choice(self.ports)
+        return rng.choice(processes) if processes and (not port or rng.random() < 0.5) else "", port
 
     @property
     def count_range(self) -> tuple[int, int]:

@@ -153,6 +153,8 @@ class Processes:
         because the kernel assigns all other pids first.
         """
         node = self.nodes.get(name)
+        if ends and node is not None and node.exit is not None and node.exit.starved:
+            return  # the kernel has killed it for lack of memory
         if node is None or node.pid is None or not node.running:
             raise TestbedError(f"{name} is not running")
         node.end_is_expected = node.end_is_expected or ends

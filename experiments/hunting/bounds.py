@@ -60,6 +60,7 @@ TAKING: tuple[Kind, ...] = (
     "fill",
     "clock",
     "throttle",
+    "memory",
     *COMING_AND_GOING,
     *ON_REGIONS,
 )
@@ -90,7 +91,9 @@ def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTar
             return "partition separates regions that no link joins"
         if each.kind in ON_DISKS and not ground.of_kind(each.kind):
             return f"{each.kind} names an unknown disk"
-        if each.kind in ON_PROCESSES and not {*each.target, *each.others} <= all_processes:
+        named = each.others if each.kind in {"delay", *SHARES} else ()
+        named = (*each.target, *each.others) if each.kind in ON_PROCESSES else named
+        if not all_processes.issuperset(named):
             return f"{each.kind} names an unknown process"
     taken = list(_taken(disturbances, ground))
     for number, (process, span, kind) in enumerate(taken):

@@ -35,6 +35,7 @@ Kind = Literal[
     "slow-disk",
     "clock",
     "throttle",
+    "memory",
     "power",
     "power-and-disks",
 ]
@@ -44,7 +45,7 @@ ON_LINKS: tuple[Kind, ...] = (
 )  # fmt: skip
 ON_PROCESSES: tuple[Kind, ...] = (
     "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk", "clock",
-    "throttle",
+    "throttle", "memory",
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
@@ -52,17 +53,18 @@ COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")
 """Cut, killed or departed, and never back."""
 ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")
-IF_ASKED: tuple[Kind, ...] = ("duplicate", "corrupt", "clock", "throttle")
+IF_ASKED: tuple[Kind, ...] = ("duplicate", "corrupt", "clock", "throttle", "memory")
 """Disturbances that are drawn only if `nemesis.kinds` has them."""
 AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """Disturbances without a duration."""
-FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
+FORGETTING: tuple[Kind, ...] = ("crash", "memory", "die", "leave", "depart", "power", "power-and-disks")
 """Disturbances that end processes and lose their memory."""
 FAULTS: Mapping[Kind, str] = {
     "delay": "set",
     "loss": "set",
     "duplicate": "set",
     "corrupt": "set",
+    "memory": "kill",
     "sever": "cut",
     "crash": "kill",
     "die": "kill",
@@ -95,10 +97,12 @@ class HuntDisturbance:
     """A fault that is repaired `for_us` later.
 
     target: two regions of a link, and its name if others join them too; a region (its links or all its
-    processes); the regions of one side of a partition; or processes. others: the other side, or the processes
-    from which a process is separated.
+    processes); the regions of one side of a partition; or processes. others: the other side, the processes
+    from which a process is separated, or the one whose packets are slow, lost, duplicated or damaged; with a
+    port only the port's (0: any).
     amount: for a delay microseconds; for a share of packets or of a processor parts per thousand; for a flap
     the time down and the time up in microseconds; for a slow disk the time added to a sync in microseconds;
+    for memory bytes;
     for a clock how far it is set forward or backward (direction), in microseconds. after: the trigger, for
     links and for a process that is killed, stopped, asked to leave, disconnected or separated: the
     disturbance begins then, at about `at_us`, and ends at its time.
@@ -114,6 +118,7 @@ class HuntDisturbance:
     direction: Direction = "both"
     amount: Annotated[int, Field(ge=0)] = 0
     after: DisturbanceTrigger | None = None
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
 
     @property
     def end_us(self) -> int:

@@ -33,8 +33,11 @@ def refuse_unusable(experiment: Experiment, place: str) -> None:
         if not any(counts.get(role) for counts in experiment.roles.values() for role in roles):
             refuse("roles", f"no process {what}: a hunt would find only that")
     nemesis = nemesis_of(experiment)
-    if place == SIMULATOR and "throttle" in nemesis.kinds:
-        refuse("nemesis.kinds", f"throttle is of real processes: leave it out, or hunt --on {LOCAL}")
+    real = [kind for kind in ("throttle", "memory") if kind in nemesis.kinds]
+    if place == SIMULATOR and real:
+        refuse("nemesis.kinds", f"{real[0]} is of real processes: leave it out, or hunt --on {LOCAL}")
+    if place == SIMULATOR and nemesis.ports:
+        refuse("nemesis.ports", f"virtual time knows no ports: leave it out, or hunt --on {LOCAL}")
     if found := nemesis.time_problem(experiment.duration_us):
         refuse("duration", f"{found}: a longer one is needed")
 

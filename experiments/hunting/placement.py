@@ -22,7 +22,7 @@ from experiments.hunting.case import (
     Kind,
 )
 from experiments.hunting.targets import HuntTargets
-from experiments.nemesis import SHARES, STEP_US, whole_ms
+from experiments.nemesis import MEMORY_BYTES_MIN, SHARES, STEP_US, whole_ms
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -197,6 +197,8 @@ def _on_processes(
         set_us = rng.randint(1, max(1, ground.nemesis.offset_us // STEP_US)) * STEP_US
         return HuntDisturbance(kind, at_us, for_us, chosen, (), rng.choice(NARROW), set_us)
     amount = rng.randint(*ground.nemesis.processor_per_mille) if kind == "throttle" else 0
+    if kind == "memory":
+        amount = rng.randint(MEMORY_BYTES_MIN, ground.nemesis.memory_bytes)
     return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen, amount=amount)
 
 
@@ -249,12 +251,16 @@ def _on_links(
     if kind == "flap":
         down_us = whole_ms(max(STEP_US, for_us // rng.randint(2, 8)))
         return HuntDisturbance(kind, at_us, for_us, link, amount=down_us)
-    amount = 0
+    amount, process, port = 0, "", 0
+    if kind in {"delay", *SHARES}:
+        names = [name for region in link[:2] for name in ground.of_region[region]]
+        process, port = ground.nemesis.selection(rng, names)
     if kind == "delay":
         amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
     elif kind in SHARES:
         amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
-    return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, link, (), _direction(rng), amount)
+    for_us, others = 0 if kind in AT_ONCE else for_us, (process,) if process else ()
+    return HuntDisturbance(kind, at_us, for_us, link, others, _direction(rng), amount, port=port)
 
 
 def _direction(rng: Random) -> Direction:

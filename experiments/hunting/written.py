@@ -140,12 +140,11 @@ def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence
         case "flap":
             down_or_up = ms_text(each.amount)
             yield {**over, "flap": _link(each.target), "down": down_or_up, "up": down_or_up}
-        case "delay":
-            delay = ms_text(each.amount)
-            yield {**over, "set": _link(each.target), "direction": each.direction, "delay": delay}
-        case "loss" | "duplicate" | "corrupt":
-            share = f"{each.amount / 10:g}%"
-            yield {**over, "set": _link(each.target), "direction": each.direction, each.kind: share}
+        case "delay" | "loss" | "duplicate" | "corrupt":
+            value = ms_text(each.amount) if each.kind == "delay" else f"{each.amount / 10:g}%"
+            of: Given = {"of": each.others[0]} if each.others else {}
+            of |= {"port": each.port} if each.port else {}
+            yield {**over, "set": _link(each.target), "direction": each.direction, **of, each.kind: value}
         case "separate":
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
         case "clock":
@@ -157,6 +156,12 @@ def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence
             for process, one in _each(each, name):
                 kind = FAULTS.get(each.kind, each.kind)
                 yield {**over, "name": one, kind: process, **how.get(each.kind, {})}
+        case "memory":
+            over["for"] = f"{each.for_us - 1}us"  # the limit ends before the restart
+            for process, one in _each(each, name):
+                yield {**over, "name": one, "throttle": process, "memory": f"{each.amount}B"}
+                yield {"name": f"{one}-kill", "at": ms_text(each.end_us), "kill": process}
+                yield {"name": f"{one}-end", "at": ms_text(each.end_us), "restart": process}
         case _:
             yield from _of_processes(each, name, of_region)
 

@@ -28,9 +28,9 @@ from experiments.faults.kinds import Faults
 from experiments.faults.processes import ProcessFault
 from experiments.nemesis import (
     LOSING_LINKS,
+    MEMORY_BYTES_MIN,
     ON_LINKS,
     ON_REGIONS,
-    SHARES,
     STEP_US,
     Kind,
     LosableLinks,
@@ -163,17 +163,22 @@ class _Schedule:
 
     def _for_a_time(self, kind: Kind, name: str) -> Given:
         rng, nemesis = self.rng, self.nemesis
-        link = self.topology.reference(rng.choice(self.topology.links))
+        chosen = rng.choice(self.topology.links)
+        link = self.topology.reference(chosen)
         begin_us, end_us = self._span()
         given = {"name": name, "at": begin_us, "for": _text(end_us - begin_us)}
         direction = "both" if kind == "cut" else rng.choice(["forward", "backward"])
+        if kind in LOSING_LINKS:
+            return {**given, "cut": link, "direction": direction}
+        processes = [each for region in chosen.between for each in self.regions.get(region, ())]
+        process, port = nemesis.selection(rng, processes)
+        given |= {"set": link, "direction": direction}
+        given |= ({"of": process} if process else {}) | ({"port": port} if port else {})
         if kind == "delay":
             delay_us = rng.randint(1, max(1, nemesis.delay_us // STEP_US)) * STEP_US
-            return {**given, "set": link, "direction": direction, "delay": _text(delay_us)}
-        if kind in SHARES:
-            share = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
-            return {**given, "set": link, "direction": direction, kind: f"{share / 10:g}%"}
-        return {**given, "cut": link, "direction": direction}
+            return {**given, "delay": _text(delay_us)}
+        share = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
+        return {**given, kind: f"{share / 10:g}%"}
 
     def _on_process(self, kind: Kind, name: str) -> Iterator[Given]:
         """Yield a disturbance of a process and its end, within the limits."""
@@ -195,6 +200,13 @@ class _Schedule:
                     share = f"{self.rng.randint(*self.nemesis.processor_per_mille) / 10:g}%"
                     length = _text(end_us - begin_us)
                     yield {"name": name, "at": begin_us, "for": length, "throttle": process, "cpu": share}
+                    return
+                if kind == "memory":
+                    limit = f"{self.rng.randint(MEMORY_BYTES_MIN, self.nemesis.memory_bytes)}B"
+                    length = f"{end_us - begin_us - 1}us"  # the limit ends before the restart
+                    yield {"name": name, "at": begin_us, "for": length, "throttle": process, "memory": limit}
+                    yield {"name": f"{name}-kill", "at": end_us, "kill": process}
+                    yield {"name": f"{name}-end", "at": end_us, "restart": process}
                     return
                 first, then = ("kill", "restart") if kind == "crash" else ("stop", "continue")
                 yield {"name": name, "at": begin_us, first: process}

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from experiments.faults.environment import ClockFault, Throttle
 from experiments.faults.fault import ExperimentFault, LastingFault
+from experiments.faults.links import SetLink
 from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
 from experiments.model import Experiment
+from experiments.planned.changes import LinkChange
 from testbed.planning import make_plan
 from tests.refusals import refusal
 from topologies.loader import load_topology
@@ -96,6 +98,30 @@ def test_processes_are_throttled_for_a_time_to_a_share_within_the_bounds(seed):
         assert fault.for_us is not None
         assert fault.processor is not None
         assert 0.05 <= fault.processor <= 0.5
+
+
+@given(SEEDS)
+def test_a_process_with_little_memory_is_killed_at_the_end_and_restarted(seed):
+    experiment = load_experiment("nemesis", ["nemesis.kinds=[memory]", "nemesis.memory=30MB"])
+    found = [fault for fault in experiment.all_faults(TOPOLOGY, seed) if not isinstance(fault, Throttle)]
+    for fault in experiment.all_faults(TOPOLOGY, seed):
+        if isinstance(fault, Throttle):
+            assert 1_000_000 <= (fault.memory_bytes or 0) <= 30_000_000
+            end_us = fault.at_us + (fault.for_us or 0) + 1
+            then = [each.kind for each in found if each.target == fault.process and each.at_us == end_us]
+            assert then == ["kill", "restart"]
+
+
+def test_some_packets_of_a_link_are_drawn_by_process_and_port_and_a_seed_without_them_stays():
+    kinds = "nemesis.kinds=[delay, loss]"
+    some = load_experiment("nemesis", [kinds, "nemesis.selects=60%", "nemesis.ports=[7000]"])
+    found = [fault for seed in range(30) for fault in faults(seed, some) if isinstance(fault, SetLink)]
+    seen = {(fault.of is not None, fault.port) for fault in found}
+    assert seen == {(False, None), (True, None), (True, 7000), (False, 7000)}
+    for fault in found:
+        assert fault.of is None or fault.of.partition("/")[0] in fault.link
+    plan = make_plan(some, TOPOLOGY, seed=1, links_kind="relay")
+    assert {change.selects for change in plan.changes if isinstance(change, LinkChange)} > {None}
 
 
 @given(SEEDS)

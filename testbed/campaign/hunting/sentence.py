@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.hunting.case import ON_REGIONS, HuntCase, HuntDisturbance
 from experiments.hunting.networks import network_text
+from experiments.nemesis import SHARES
 
 SERIOUS = (
     "crashed",
@@ -58,6 +59,7 @@ PAST: Mapping[str, str] = {
     "slow-disk": "each sync of {target} took {amount} longer for {length}",
     "clock": "the clock of {target} was set{way} by {amount} for {length}",
     "throttle": "{target} had little processor time for {length}",
+    "memory": "{target} had little memory for {length} and was restarted",
     "power": "region {region} lost power for {length}",
     "power-and-disks": "region {region} lost power and disks for {length}",
 }
@@ -106,6 +108,9 @@ def _after(disturbances: Sequence[HuntDisturbance]) -> str:
 
 def _past(each: HuntDisturbance) -> str:
     way = "" if each.direction == "both" else f" ({each.direction} only)"
+    if each.kind in {"delay", *SHARES}:
+        way += f" for {each.others[0]}" if each.others else ""
+        way += f" for port {each.port}" if each.port else ""
     if each.kind == "clock":
         way = f" {each.direction}"
     return PAST[each.kind].format(

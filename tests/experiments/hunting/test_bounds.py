@@ -169,8 +169,8 @@ def test_a_clock_is_right_again_within_the_time_for_disturbances_and_only_if_the
 
 
 def test_shares_of_packets_and_processors_are_drawn_if_the_nemesis_asks() -> None:
-    kinds = {"duplicate", "corrupt", "throttle"}
-    drawing = drawing_of("scribe-nemesis", "nemesis.kinds=[duplicate, corrupt, throttle]")
+    kinds = {"duplicate", "corrupt", "throttle", "memory"}
+    drawing = drawing_of("scribe-nemesis", f"nemesis.kinds=[{', '.join(sorted(kinds))}]")
     ground = drawing.ground({})
     assert kinds <= set(ground.kinds)
     assert not kinds & set(drawing_of("scribe-nemesis").ground({}).kinds)
@@ -179,10 +179,27 @@ def test_shares_of_packets_and_processors_are_drawn_if_the_nemesis_asks() -> Non
         for each in (each for each in case.disturbances if each.kind in kinds - found.keys()):
             topology = drawing.ground(case.settings).topology
             fault = experiment_of(base, replace(case, disturbances=(each,)), topology).faults[0]
-            share = fault.processor if fault.kind == "throttle" else fault.duplicate or fault.corrupt
-            found[each.kind] = share
-    assert found.keys() == kinds
+            found[each.kind] = getattr(fault, "duplicate", None) or getattr(fault, "corrupt", None)
+            if fault.kind == "throttle":
+                found[each.kind] = fault.processor or fault.memory_bytes
+    assert 1_000_000 <= found.pop("memory") <= 20_000_000
+    assert found.keys() == kinds - {"memory"}
     assert all(0 < share <= 0.5 for share in found.values())
+
+
+def test_some_packets_of_a_link_are_drawn_for_processes_that_exist() -> None:
+    asked = ("nemesis.kinds=[delay, loss]", "nemesis.selects=80%", "nemesis.ports=[9]")
+    drawing = drawing_of("scribe-nemesis", *asked)
+    base, seen = hunt_base(load_experiment("scribe-nemesis")), set()
+    for case in map(drawing.case, range(40)):
+        ground = drawing.ground(case.settings)
+        for each in (each for each in case.disturbances if each.kind in {"delay", "loss"}):
+            (fault,) = experiment_of(base, replace(case, disturbances=(each,)), ground.topology).faults
+            seen.add((fault.of is not None, fault.port))
+            assert (fault.of,) == (each.others or (None,))
+            strange = replace(each, others=("r0/nobody-0",))
+            assert why(ground, strange) == f"{each.kind} names an unknown process"
+    assert seen == {(False, None), (True, None), (True, 9), (False, 9)}
 
 
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
