@@ -21,6 +21,7 @@ from testbed.campaign.printable_streams import unfiltered
 from testbed.campaign.texts.shipping_progress import QUIET_STATES, MachineFiles, ShippingProgress
 
 LINE_PERIOD_S = 5.0
+RATE_WINDOW_S = 3.0
 PHASES = {
     "building": "building the network and starting the nodes",
     "running": "running",
@@ -68,7 +69,7 @@ class RunSituation:
                 self.watched = {}
                 return str(message["text"])
             case "shipping":
-                return self.shipped.take(message, time.monotonic())
+                return self.shipped.take(message)
         return None
 
     def elapsed_s(self, now_ns: int) -> float:
@@ -192,6 +193,7 @@ class LiveFollower(Follower):
             TextColumn("{task.description}", markup=False),
             console=Console(file=unfiltered(sys.stderr)),  # it moves the cursor
             transient=True,
+            speed_estimate_period=RATE_WINDOW_S,
         )
         self._task = self._progress.add_task("starting", total=None)
         self._machine_tasks: dict[str, TaskID] = {}
@@ -232,13 +234,10 @@ class LiveFollower(Follower):
         task = self._machine_tasks.get(files.machine)
         if task is None:
             task = self._machine_tasks[files.machine] = self._progress.add_task("", total=None)
-        self._progress.update(
-            task,
-            description=self._described(files.text),
-            total=files.of_bytes or None,
-            completed=files.bytes,
-            visible=files.state not in QUIET_STATES,
-        )
+        shown = files.state not in QUIET_STATES
+        self._progress.update(task, total=files.of_bytes or None, completed=files.bytes, visible=shown)
+        rate_bytes_per_s = self._progress.tasks[task].speed or 0.0
+        self._progress.update(task, description=self._described(files.text(rate_bytes_per_s)))
 
     def _described(self, text: str) -> str:
         return printable(text if self._terse is None else f"{self._terse}  {text}")

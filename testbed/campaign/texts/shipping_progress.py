@@ -1,16 +1,13 @@
 """Progress of files that are shipped from machines.
 
-For each machine: how much has arrived and how much remains, the rate, and lines when shipping ends or breaks.
-Times are seconds of any clock.
+For each machine: how much has arrived and how much remains, and lines when shipping ends or breaks.
 """
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.machines.shipping.result import ShippingState
 
-RATE_WINDOW_S = 3.0
 WORTH_WAITING_BYTES = 10**6
 TELLING_STATES = frozenset({ShippingState.WAITING, ShippingState.SHIPPED, ShippingState.GIVEN_UP})
 """States that get a permanent line."""
@@ -26,36 +23,24 @@ class MachineFiles:
     state: ShippingState = ShippingState.CONNECTING
     bytes: int = 0
     of_bytes: int = 0
-    _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def take(self, message: dict[str, Any], now_s: float) -> str | None:
+    def take(self, message: dict[str, Any]) -> str | None:
         """Update from a message of `ship`; return a permanent line, if the message deserves one."""
         state = ShippingState(message["state"])
         changed, self.state = state is not self.state, state
         self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]
-        self._seen.append((now_s, self.bytes))
-        while self._seen[0][0] < now_s - RATE_WINDOW_S:
-            self._seen.popleft()
         return self._line(message) if changed and state in TELLING_STATES else None
 
-    @property
-    def rate_bytes_per_s(self) -> float:
-        """The rate of the last seconds."""
-        (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
-        return max(0.0, (last - first) / (last_s - first_s)) if last_s > first_s else 0.0
-
-    @property
-    def text(self) -> str:
-        """The progress in a few words."""
+    def text(self, rate_bytes_per_s: float) -> str:
+        """Return the progress in a few words. rate_bytes_per_s: of the last seconds."""
         here = f"{self.machine:<8} {self.state:<12}"
         if not self.of_bytes:
             return here
         here += f" {_mb(self.bytes):>7} of {_mb(self.of_bytes):>7} MB"
-        rate = self.rate_bytes_per_s
         left = self.of_bytes - self.bytes
-        if self.state is not ShippingState.SHIPPING or not rate or left <= 0:
+        if self.state is not ShippingState.SHIPPING or rate_bytes_per_s <= 0 or left <= 0:
             return here
-        return f"{here}  {_mb(rate):>6} MB/s  {left / rate:>4.0f} s left"
+        return f"{here}  {_mb(rate_bytes_per_s):>6} MB/s  {left / rate_bytes_per_s:>4.0f} s left"
 
     def _line(self, message: dict[str, Any]) -> str:
         if self.state is ShippingState.SHIPPED:
@@ -72,10 +57,10 @@ class ShippingProgress:
 
     machines: dict[str, MachineFiles] = field(default_factory=dict)
 
-    def take(self, message: dict[str, Any], now_s: float) -> str | None:
+    def take(self, message: dict[str, Any]) -> str | None:
         """Update the machine of the message; see MachineFiles."""
         name = message["machine"]
-        return self.machines.setdefault(name, MachineFiles(name)).take(message, now_s)
+        return self.machines.setdefault(name, MachineFiles(name)).take(message)
 
     def text(self) -> str:
         """Return the files that are awaited in one line; "" if there are none."""

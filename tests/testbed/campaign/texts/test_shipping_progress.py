@@ -24,9 +24,8 @@ def progress(
 
 def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take():
     files = MachineFiles("h0")
-    for second in range(5):
-        files.take(progress(ShippingState.SHIPPING, 20 * second), second)
-    assert " ".join(files.text.split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
+    files.take(progress(ShippingState.SHIPPING, 80))
+    assert " ".join(files.text(20 * MB).split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
 
 
 def test_broken_and_completed_transfers_are_reported_once():
@@ -38,7 +37,7 @@ def test_broken_and_completed_transfers_are_reported_once():
         progress(ShippingState.SHIPPING, 20),
         progress(ShippingState.SHIPPED, 300),
     ]
-    assert [so_far.take(message, 0.0) for message in messages] == [
+    assert [so_far.take(message) for message in messages] == [
         None,
         "h0: trying again: the connection is lost; 290 MB are left there",
         None,
@@ -49,7 +48,7 @@ def test_broken_and_completed_transfers_are_reported_once():
 
 def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has():
     so_far = ShippingProgress()
-    line = so_far.take(progress(ShippingState.GIVEN_UP, 100, note="h0: cannot be reached"), 0.0)
+    line = so_far.take(progress(ShippingState.GIVEN_UP, 100, note="h0: cannot be reached"))
     assert line == "h0: given up: h0: cannot be reached; 200 MB are left there"
 
 
