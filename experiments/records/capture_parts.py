@@ -13,7 +13,7 @@ an error while the parts are still being written.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from experiments.files.locks import LockHeldError, folder_lock
@@ -112,19 +112,7 @@ def _append(whole: int, part: Path, begun: bytes) -> bytes:
             return begun
         if begun and header != begun:
             raise InputError(str(part), None, "", "has another file header than the parts before it")
-        _copy(source.fileno(), whole, FILE_HEADER_BYTES if begun else 0)
+        start = FILE_HEADER_BYTES if begun else 0
+        while copied := os.sendfile(whole, source.fileno(), start, _COPY_BYTES):
+            start += copied
     return header
-
-
-def _copy(source: int, target: int, start: int) -> None:
-    """Copy from an offset to the end of the target, inside the kernel if possible."""
-    size = os.fstat(source).st_size
-    os.lseek(source, start, os.SEEK_SET)
-    os.lseek(target, 0, os.SEEK_END)
-    with suppress(OSError):  # not supported between some file systems: the loop below copies the rest
-        while os.lseek(source, 0, os.SEEK_CUR) < size and os.copy_file_range(source, target, _COPY_BYTES):
-            pass
-    while data := os.read(source, _COPY_BYTES):
-        view = memoryview(data)
-        while view:
-            view = view[os.write(target, view) :]

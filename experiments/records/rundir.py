@@ -129,7 +129,6 @@ class RunDirectory(DatedDirectory):
 
     run_json = Below(RUN_JSON)  # the record of the run
     summary_json = Below("summary.json")  # verdicts and headline numbers
-    shipping_lock = Below("shipping.lock")  # the lock of the process that copies files from other machines
     comparison_html = Below("comparison.html")  # the comparison of this run with others, if requested
     machines = Below("machines")  # the folder with a folder for each of several machines and its record
     captures = Below("captures")  # the folder of captures

@@ -32,7 +32,7 @@ from testbed.machines.run_folders import LEFT, agent_arguments
 from testbed.machines.shipping.fetching import remove_folder, state_there
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.parts import write_merged
-from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
+from testbed.machines.shipping.receiver import MachineSource, ship
 from testbed.machines.shipping.result import ShippingResult, all_complete
 from testbed.machines.software.deploy import code_folder, deploy, our_python
 from testbed.machines.software.images import send_images
@@ -214,7 +214,7 @@ class _Run:
             duration_us=self._plan.duration_us,
             contract=self._plan.declared.contract,
         )
-        with run_lock(self._run, who="cutset run"), interruptible(self._hear_user) as user:
+        with interruptible(self._hear_user) as user:
             self._note_where(coordinator)
             try:
                 self._start()

@@ -170,10 +170,10 @@ def test_a_folder_of_a_study_that_is_a_link_is_refused(tmp_path: Path, precious:
 
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path, precious: Path) -> None:
-    run = RunDirectory(tmp_path)
-    run.shipping_lock.symlink_to(precious / "thesis.tex")
+    lock = tmp_path / "nightly.lock"
+    lock.symlink_to(precious / "thesis.tex")
     with (
         pytest.raises(InputError, match="is a symbolic link"),
-        file_lock(run.shipping_lock, who="cutset fetch"),
+        file_lock(lock, who="quick"),
     ):
         pass

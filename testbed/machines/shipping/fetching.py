@@ -18,7 +18,7 @@ from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.parts import write_merged
-from testbed.machines.shipping.receiver import Listener, MachineSource, run_lock, ship
+from testbed.machines.shipping.receiver import Listener, MachineSource, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.software.deploy import code_folder, deploy_to, our_python
 from testbed.machines.ssh.connection_pool import connected
@@ -75,12 +75,8 @@ class RunFetch:
         """Fetch all files; returns the results of the machines that had not shipped all their files.
 
         If the run still goes on on a machine, its result has that as the problem. Raises InputError if the
-        inventory is not that of the run, TestbedError if another command is fetching its files.
+        inventory is not that of the run.
         """
-        with run_lock(self.run, who="cutset fetch"):
-            return self._fetch()
-
-    def _fetch(self) -> dict[str, ShippingResult]:
         lacking = not_all_here(self.run)
         if not lacking:
             return {}

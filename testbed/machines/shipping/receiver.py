@@ -14,13 +14,12 @@ so that captures that fill buffers delay no order. The sender is started from ou
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.files.locks import LockHeldError, file_lock
 from experiments.files.sanitize import sanitize
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
@@ -165,25 +164,6 @@ def ship(
         for receiver in receivers:
             receiver.join(max(0.0, end_s - time.monotonic()))
     return {receiver.source.name: receiver.shipped() for receiver in receivers}
-
-
-@contextmanager
-def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
-    """Lock the shipping of this run's files.
-
-    who: a short description for others. Raises TestbedError if another process has the lock, MachineError if
-    the run directory cannot be written.
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(run.shipping_lock, who=who))
-        except LockHeldError as error:
-            raise TestbedError(
-                f"the files of {run.name} are being fetched by {error}: wait until it has ended"
-            ) from None
-        except OSError as error:
-            raise MachineError(f"cannot write {run.path}: {error.strerror}") from error
-        yield
 
 
 class _MachineReceiver(threading.Thread):

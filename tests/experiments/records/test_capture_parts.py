@@ -96,15 +96,6 @@ def test_the_kernel_copies_all_of_a_part_larger_than_one_copy(
     assert capture_parts.capture_of(folder).read_bytes() == whole()
 
 
-def test_parts_are_joined_where_the_kernel_cannot_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(18, "Invalid cross-device link")
-
-    monkeypatch.setattr(capture_parts.os, "copy_file_range", refuse)
-    capture_parts.join_all(folder.parent)
-    assert capture_parts.capture_of(folder).read_bytes() == whole()
-
-
 def test_symbolic_links_in_place_of_parts_are_not_followed(folder: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

@@ -43,7 +43,7 @@ def held(tmp_path):
         yield run, process.pid
 
 
-@pytest.mark.parametrize("command", ["analyze", "report", "export", "compare"])
+@pytest.mark.parametrize("command", ["analyze", "report", "export", "compare", "fetch"])
 def test_a_command_says_which_other_process_has_a_run(command, held, capsys):
     run, process = held
     assert cutset([command, str(run.path)]) == 3
