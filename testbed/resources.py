@@ -6,7 +6,8 @@ programs, which may take more.
 """
 
 import os
-from pathlib import Path
+
+import psutil
 
 from experiments.planned.plan import Plan
 from testbed.capturing.capture_commands import BUFFER_KIB, buffer_kib, memory_bytes
@@ -33,7 +34,7 @@ def check_resources(plan: Plan) -> None:
             f"{processes:,} processes are too many for {processors} processors, which run at most {most:,}:"
             " choose fewer, `--on simulator`, or the machines of an inventory"
         )
-    needed, free = needed_bytes(plan), available_bytes()
+    needed, free = needed_bytes(plan), psutil.virtual_memory().available
     if needed > free:
         raise MachineError(
             f"{processes:,} processes and {len(plan.captures):,} captures need about {needed >> 20:,} MiB of"
@@ -59,12 +60,3 @@ def needed_bytes(plan: Plan) -> int:
     buffers = len(plan.captures) * (buffer_kib(len(plan.captures), memory_bytes()) << 10)
     counts = {NODE_BYTES: plan.processes, HOST_BYTES: plan.hosts, CAPTURE_BYTES: plan.captures}
     return RESERVE_BYTES + buffers + sum(size * len(each) for size, each in counts.items())
-
-
-def available_bytes() -> int:
-    """Return the memory available without swapping (MemAvailable of proc(5)); all memory if not reported."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, size = line.partition(":")
-        if name == "MemAvailable":
-            return int(size.split()[0]) << 10
-    return memory_bytes()

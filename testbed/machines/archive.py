@@ -47,6 +47,7 @@ DISTRIBUTIONS = (
     "annotated-types",
     "mininet",
     "mypy-extensions",
+    "psutil",
     "pydantic",
     "pydantic-core",
     "PyYAML",

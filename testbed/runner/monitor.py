@@ -1,6 +1,6 @@
 """Monitors the machine during a run: processors, disk, clock, and whether the link emulator works.
 
-Once a second it reads the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the
+Once a second it reads the utilisation of all processors (for the fidelity verdict) and the
 free disk space. More often it checks whether the link emulator is alive and whether the wall clock was set.
 It only reports; the caller decides what follows.
 """
@@ -10,8 +10,9 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from testbed.steady_clock import ClockSteps
 
@@ -19,31 +20,6 @@ PERIOD_S = 1.0
 LOOKS_PER_PERIOD = 4
 DISK_RESERVE_BYTES = 64 << 20
 """With less free disk space a run ends in order, so that its outcome can be recorded."""
-STAT = Path("/proc/stat")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTimes:
-    """Clock ticks of all processors together since the machine started."""
-
-    busy: int
-    total: int
-
-
-def parse_processor_times(stat: str) -> ProcessorTimes:
-    """Parse the first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
-
-    guest is included in user.
-    """
-    ticks = [int(field) for field in stat.split("\n", 1)[0].split()[1:9]]
-    idle = ticks[3] + ticks[4]
-    return ProcessorTimes(sum(ticks) - idle, sum(ticks))
-
-
-def busy_fraction(before: ProcessorTimes, after: ProcessorTimes) -> float:
-    """Return the utilisation of all processors between two readings, 0 to 1."""
-    total = after.total - before.total
-    return round((after.busy - before.busy) / total, 4) if total > 0 else 0.0
 
 
 async def watch(
@@ -62,7 +38,7 @@ async def watch(
     reason. on_clock_set: called at each step of CLOCK_REALTIME with its size in nanoseconds.
     """
     steps = ClockSteps()
-    before = parse_processor_times(STAT.read_text())
+    psutil.cpu_percent()  # from now on
     disk_was_low = False
     while True:
         end_s, now_s = time.monotonic() + PERIOD_S, -math.inf
@@ -75,9 +51,7 @@ async def watch(
             if step_ns := steps.since_last():
                 on_clock_set(step_ns)
             now_s = time.monotonic()
-        after = parse_processor_times(STAT.read_text())
-        on_busy(time.time_ns(), busy_fraction(before, after))
-        before = after
+        on_busy(time.time_ns(), round(psutil.cpu_percent() / 100, 3))
         free = shutil.disk_usage(directory).free
         if free < DISK_RESERVE_BYTES and not disk_was_low:
             disk_was_low = True

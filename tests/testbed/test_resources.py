@@ -1,6 +1,7 @@
 """A run that does not fit into this machine is refused before anything of it is made."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,11 +20,16 @@ def plan(clients: int) -> Plan:
     return plan_named("link-failure", f"roles.client={clients}")
 
 
+def available(monkeypatch: pytest.MonkeyPatch, size_bytes: int) -> None:
+    memory = SimpleNamespace(available=size_bytes)
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: memory)
+
+
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 2 processors and 24 GB."""
     monkeypatch.setattr(resources.os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(resources, "available_bytes", lambda: 20 * GIB)
+    available(monkeypatch, 20 * GIB)
     monkeypatch.setattr(resources, "memory_bytes", lambda: 24 * 10**9)
 
 
@@ -42,7 +48,7 @@ def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() ->
 
 def test_plans_beyond_the_free_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     some = plan(23)
-    monkeypatch.setattr(resources, "available_bytes", lambda: needed_bytes(some) - 1)
+    available(monkeypatch, needed_bytes(some) - 1)
     with pytest.raises(MachineError, match=r"108 processes and \d+ captures need about [\d,]+ MiB of memory"):
         check_resources(some)
     check_resources(replace(some, captures=()))

@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 
 from testbed.runner import monitor
-from testbed.runner.monitor import ProcessorTimes, parse_processor_times
 
 SECOND_NS = 10**9
-STAT = "cpu  100 20 30 1000 50 5 15 7 90 0\ncpu0 50 10 15 500 25 2 7 3 45 0\n"
-
-
-def test_busy_is_all_but_idle_and_waiting_for_the_disk():
-    assert parse_processor_times(STAT) == ProcessorTimes(busy=177, total=1227)
 
 
 def watched(
@@ -30,6 +24,7 @@ def watched(
     real_sleep = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda _: real_sleep(0))
     monkeypatch.setattr(monitor, "PERIOD_S", 0.0)
+    monkeypatch.setattr(monitor.psutil, "cpu_percent", lambda: 12.3)
 
     async def work() -> None:
         watch = asyncio.create_task(
@@ -61,7 +56,7 @@ def test_links_that_fail_are_reported_with_the_reason(tmp_path, monkeypatch):
     heard: list[Any] = []
     died = ("failure", "the relay died")
     watched(tmp_path, monkeypatch, [None, None, "the relay died"], lambda: died in heard, heard)
-    assert [what for what, _ in heard] == ["busy", "busy", "failure"]
+    assert heard == [("busy", 0.123), ("busy", 0.123), died]
 
 
 def test_a_clock_step_is_reported_with_its_size(tmp_path, monkeypatch):
