@@ -27,40 +27,28 @@ def run_fetch(
     KeyboardInterrupt.
     """
     with sole_writer(run.path):
-        return _run_fetch(run, inventory, rate_bits_per_s, disk_bytes)
-
-
-def _run_fetch(
-    run: RunDirectory, inventory: Path | None, rate_bits_per_s: int | None, disk_bytes: int | None
-) -> int:
-    if not not_all_here(run):
+        if not not_all_here(run):
+            return _all_here(run)
+        machines = _loaded(run, inventory)
+        limits = ShippingLimits(
+            machines.shipping.rate_bits_per_s if rate_bits_per_s is None else rate_bits_per_s,
+            machines.shipping.disk_bytes if disk_bytes is None else disk_bytes,
+        )
+        again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
+        try:
+            with follower() as follow:
+                fetch = RunFetch(run, machines, machine_archive(), limits, follow, follow.say)
+                shipped = fetch.fetch()
+        except KeyboardInterrupt:
+            click.echo(f"The fetched files are kept; {again}")
+            raise
+        for one in shipped.values():
+            for line in one.lines():
+                click.echo(line)
+        if not all_complete(shipped):
+            click.echo(f"Some files are still missing; {again}")
+            return exit_codes.FAILED
         return _all_here(run)
-    machines = _loaded(run, inventory)
-    limits = ShippingLimits(
-        machines.shipping.rate_bits_per_s if rate_bits_per_s is None else rate_bits_per_s,
-        machines.shipping.disk_bytes if disk_bytes is None else disk_bytes,
-    )
-    again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
-    try:
-        with follower() as follow:
-            shipped = RunFetch(
-                run,
-                machines,
-                machine_archive(),
-                limits,
-                follow,
-                follow.say,
-            ).fetch()
-    except KeyboardInterrupt:
-        click.echo(f"The fetched files are kept; {again}")
-        raise
-    for one in shipped.values():
-        for line in one.lines():
-            click.echo(line)
-    if not all_complete(shipped):
-        click.echo(f"Some files are still missing; {again}")
-        return exit_codes.FAILED
-    return _all_here(run)
 
 
 def _all_here(run: RunDirectory) -> int:

@@ -188,13 +188,6 @@ def _join_parts(run: RunDirectory, follow: Follower) -> None:
         follow.show(f"problem: {error}")
 
 
-def _warn(chosen: RunSelection, plan: Plan) -> None:
-    """Warn if captures get smaller buffers on this machine."""
-
-    if chosen.backend == LOCAL and (warning := smaller_buffers(plan)) is not None:
-        click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
-
-
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
     """Make one run, print its result, and return the exit code. live: show the run while it goes on."""
 
@@ -203,7 +196,8 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
     with contextlib.ExitStack() as stack:
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
-        _warn(chosen, plan)
+        if chosen.backend == LOCAL and (warning := smaller_buffers(plan)) is not None:
+            click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
         run = run_control.prepare(out, plan, request.described())
         stack.enter_context(sole_writer(run.path))
         click.echo(f"run {run.path}", err=True)
