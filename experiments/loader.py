@@ -2,7 +2,8 @@
 
 import copy
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,18 @@ class ExperimentFile:
     experiment: Experiment
     left_out: tuple[str, ...] = ()
     """The fields that are set in the file but were removed before the checks."""
+
+    @contextmanager
+    def placing_errors(self) -> Iterator[None]:
+        """Give file and line to errors that only name the experiment and a field."""
+        try:
+            yield
+        except InputError as error:
+            if error.line is not None or error.file != self.experiment.name or not error.field:
+                raise
+            path = tuple(int(part) if part.isdecimal() else part for part in error.field.split("."))
+            path = ("sweep", error.field) if error.field in self.experiment.axes else path
+            raise self.document.error(path, error.problem) from None
 
     def point(self, values: Mapping[str, Any]) -> Experiment:
         """Return the experiment for one combination of swept values.

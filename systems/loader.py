@@ -86,9 +86,8 @@ def _program(name: str, role: RoleFile, document: Document, folder: Path, other:
             raise document.error(at, str(error)) from None
         if not (role.run or found.run):
             raise document.error(at, "names no program: give one with `run`")
-        image = Image(
-            source, found.digest, found.run, found.env, "" if other and role.run else found.folder or "/"
-        )
+        folder_there = "" if other and role.run else found.folder or "/"
+        image = Image(source, found.digest, found.run, found.env, folder_there, found.version)
         user = role.user or ("" if role.is_client else found.user)  # clients write into the run
         if found.stop_signal and "signal" not in role.stop.model_fields_set:
             stopping = replace(stopping, signal=_signal(found.stop_signal, document, at))

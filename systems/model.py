@@ -32,7 +32,7 @@ FILES_MAX = 50
 ROLES_MAX = 20
 GRACE_US_MAX = 15_000_000
 """Shorter than a run waits for the end of all its processes."""
-READY_US_MAX = 120_000_000
+READY_US_MAX = 600_000_000
 WorkloadKind = Literal["stream", "topics"]
 PROCESSORS_MAX = 4096
 STORAGE_BYTES_MIN = 1 << 16

@@ -11,6 +11,7 @@ or receives background traffic has one more host for it, after the others. That 
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -72,6 +73,8 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     if twice := [name for name, count in Counter(host.name for host in hosts).items() if count > 1]:
         problem = f"two hosts would both be called {twice[0]}: rename a region"
         raise InputError(topology.name, None, "regions", problem)
+    with _naming_images(experiment):
+        programs = programs_of(experiment.system, experiment.images)
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     processes = tuple(_processes(hosts, run_seed))
     streams = tuple(_streams(experiment.workload.streams_in(tuple(topology.regions))))
@@ -96,12 +99,25 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         churn=churn.groups,
         streams=streams,
         declared=experiment.declared(),
-        programs=programs_of(experiment.system, experiment.images),
+        programs=programs,
         traffic=tuple(_traffic(experiment)),
         routing=_routing(topology),
     )
-    check_programs(plan)
+    with _naming_images(experiment):
+        check_programs(plan)
     return plan
+
+
+@contextmanager
+def _naming_images(experiment: Experiment) -> Iterator[None]:
+    """Let errors of an image name the experiment's `images`, if it is there, and not the system's file."""
+    try:
+        yield
+    except InputError as error:
+        _, role, *rest = (*error.field.split("."), "")
+        if role in experiment.images and rest[:1] in (["image"], ["run"], ["user"]):
+            raise InputError(experiment.name, None, f"images.{role}", error.problem) from None
+        raise
 
 
 def with_faults(plan: Plan, faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> Plan:

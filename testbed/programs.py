@@ -5,7 +5,7 @@ Pure, except that `check_needs` and `versions_of` inspect this machine.
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
 from node.core.program import SEARCH_PATH, Image, Need, Programs
 from node.programs.faked_clock import why_not_faked
+from node.programs.image_view import NoSuchUserError, user_of
 from systems.images.archives import ImageError
-from systems.images.layers import has_program
+from systems.images.layers import debian_version, inside, no_place, why_not_run
 from systems.images.store import ensure_unpacked, root_of
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import TemplateContext, program_of
@@ -28,6 +29,7 @@ from testbed.sandbox.requirements import has_other_users, search_path
 from topologies.errors import InputError
 from topologies.quantities import SIZE
 
+USERS = ("etc/passwd", "etc/group")
 LAUNCHER = "node.tcp.launcher"
 """The module that starts all nodes of a run."""
 CLIENT = Path(__file__).resolve().parents[1] / "systems" / "client"
@@ -46,21 +48,37 @@ def check_programs(plan: Plan) -> None:
 
 
 def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping[str, Any]]) -> None:
-    """Unpack the images, and check that each has its role's program. Raises InputError."""
+    """Unpack the images, and check that each can run its role's program. Raises InputError."""
     for process in plan.processes:
         image, launch = programs.roles[process.role].image, launches[process.name]
-        name, env, files = (launch["program"][field] for field in ("run", "env", "files"))
-        own = (launch["folder"], programs.folder)  # they are in its view, too
-        if image is None or name[0] in files or name[0].startswith(own):
+        if image is None:
             continue
+        field, problem = "image", None
         try:
             ensure_unpacked(image, keeps_owners=launch["keeps_owners"])
-        except ImageError as error:
-            raise InputError(programs.file, None, f"roles.{process.role}.image", str(error)) from None
-        root, folder = Path(launch["image_root"]), image.folder or launch["folder"]
-        if not has_program(root, name[0], folder, env.get("PATH", SEARCH_PATH)):
-            problem = f"{image.source} has no program {name[0]}"
-            raise InputError(programs.file, None, f"roles.{process.role}.run", problem)
+            for field, problem in _unfit(image, launch, programs.folder):  # noqa: B007
+                if problem is not None:
+                    break
+        except (ImageError, NoSuchUserError, ValueError) as error:
+            problem = str(error)
+        if problem is not None:
+            raise InputError(programs.file, None, f"roles.{process.role}.{field}", problem)
+
+
+def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> Iterator[tuple[str, str | None]]:
+    """Yield fields of a role, each with why its image cannot have it, or None. Raises NoSuchUserError,
+    ValueError.
+    """
+    root, folder = Path(launch["image_root"]), image.folder or launch["folder"]
+    run, env, files, user = (launch["program"][field] for field in ("run", "env", "files", "user"))
+    if run[0] not in files and not run[0].startswith((launch["folder"], system_folder)):
+        problem = why_not_run(root, run[0], folder, env.get("PATH", SEARCH_PATH))
+        yield "run", problem and f"{image.source} {problem}"
+    problem = no_place(root, folder, files)
+    yield "image", problem and f"{image.source}: {problem}"
+    if launch["keeps_owners"]:
+        yield "user", None
+        user_of(user, *(inside(root, each, follows=True) for each in USERS))
 
 
 def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mapping[str, Mapping[str, Any]]:
@@ -174,6 +192,14 @@ def versions_of(plan: Plan) -> dict[str, str | None]:
     """Return the versions of what the programs need, and the digests of their images, by name."""
     if plan.programs is None:
         return {}
-    images = {each.source.rpartition("/")[2]: each.digest for each in images_of(plan)}
+    images = {
+        each.source.rpartition("/")[2]: f"{each.digest} {each.version}".rstrip() for each in images_of(plan)
+    }
+    inside = {
+        (program := next(iter(role.run or role.image.run)).rpartition("/")[2]): debian_version(root, program)
+        for role in plan.programs.roles.values()
+        if role.image and (root := root_of(role.image, keeps_owners=has_other_users()))
+    }
     path, folder = search_path(os.environ), Path(plan.programs.folder)
-    return images | {need.name: version_of(need, path, folder) for need in plan.programs.needs}
+    needed = {need.name: version_of(need, path, folder) for need in plan.programs.needs}
+    return images | {name: version for name, version in inside.items() if version} | needed

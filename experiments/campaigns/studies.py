@@ -5,9 +5,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from experiments.backend_names import SIMULATOR
+from experiments.campaigns.studydir import StudyRecord
 from node.systems import studies_of, systems
 from topologies.errors import InputError
-from topologies.quantities import yaml_name
+from topologies.quantities import quantity_of, yaml_name
 
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
@@ -94,7 +95,22 @@ def _values(overrides: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-def _plan(owner: str, study: str, given: dict[str, Any]) -> StudyPlan:
+def check_study(record: StudyRecord, file: object) -> None:
+    """Check that a study.json names a study and its parameters. Raises InputError."""
+    if record.system not in systems() or record.study not in studies_of(record.system):
+        raise InputError(str(file), None, "study", f"{record.system:.40} has no study {record.study:.40}")
+    given = dict(record.parameters)
+    for name, value in record.parameters.items():
+        quantity = quantity_of(name)
+        if quantity is not None and type(value) in {int, float}:
+            given[name] = quantity.format(value)
+    named = {yaml_name(name): value for name, value in given.items()}
+    _plan(record.system, record.study, named, str(file), ("parameters",))
+
+
+def _plan(
+    owner: str, study: str, given: dict[str, Any], origin: str = "--set", inside: tuple[str, ...] = ()
+) -> StudyPlan:
     from pydantic_core import PydanticCustomError  # noqa: PLC0415 - keeps listing quick
 
     from experiments.parameters import study_parameters  # noqa: PLC0415
@@ -103,4 +119,5 @@ def _plan(owner: str, study: str, given: dict[str, Any]) -> StudyPlan:
         return owner, study, study_parameters(owner, study, given)
     except PydanticCustomError as error:
         context = error.context or {}
-        raise InputError("--set", None, ".".join(context.get("path", ())), context["message"]) from None
+        path = ".".join((*inside, *context.get("path", ())))
+        raise InputError(origin, None, path, context["message"]) from None

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from experiments.files.plain_name import check_folder
 from experiments.records.json_files import read_json, write_json
@@ -24,7 +24,7 @@ class StudyRecord:
     system: Name
     study: Name
     parameters: Free
-    seeds: tuple[Seed, ...]
+    seeds: tuple[Annotated[Seed, Field(ge=0)], ...]
     commit: str = ""
 
 

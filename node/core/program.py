@@ -60,7 +60,7 @@ class Image:
 
     source: an absolute path, or a reference that skopeo understands. digest: of its configuration, which
     contains the digests of all layers; `docker images` calls it IMAGE ID. run, env, folder: its entrypoint
-    and command, environment and working directory; "": the program's own folder.
+    and command, environment and working directory; "": the program's own folder. version: by its label.
     """
 
     source: str
@@ -68,6 +68,7 @@ class Image:
     run: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = "/"
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Names in images by those of uname(1), if they differ."""
 BLOBS = "blobs/sha256/"
 NAME = "org.opencontainers.image.ref.name"
+VERSION = "org.opencontainers.image.version"
 Content = TypeVar("Content")
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Empty = BeforeValidator(lambda given: () if given is None else given)
@@ -84,6 +85,9 @@ class _Execution(BaseModel):
     user: str = Field("", alias="User", max_length=200)
     folder: str = Field("", alias="WorkingDir", max_length=4096)
     stop_signal: str = Field("", alias="StopSignal", max_length=40)
+    labels: Annotated[dict[str, str], BeforeValidator(lambda given: {} if given is None else given)] = Field(
+        default_factory=dict, alias="Labels"
+    )
 
 
 class _Layers(BaseModel):
@@ -102,8 +106,8 @@ class _Configuration(BaseModel):
 @dataclass(frozen=True, slots=True)
 class ImageDescription:
     """An image's content. digest: of its configuration, which is as it was read. layers: name in the archive,
-    and digest of the uncompressed content, from the lowest. run: entrypoint and command.
-    The rest are "" if not given.
+    and digest of the uncompressed content, from the lowest. run: entrypoint and command. version: by its
+    label. The rest are "" if not given.
     """
 
     digest: str
@@ -114,6 +118,7 @@ class ImageDescription:
     user: str
     folder: str
     stop_signal: str
+    version: str
 
 
 class Files:
@@ -236,6 +241,7 @@ def _description(content: bytes, layers: list[str] | tuple[str, ...]) -> ImageDe
         run.user,
         run.folder,
         run.stop_signal,
+        run.labels.get(VERSION, ""),
     )
 
 

@@ -9,11 +9,13 @@ import contextlib
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,10 +24,15 @@ import zstandard
 from systems.images.archives import Files, ImageDescription, ImageError
 
 BYTES_MAX = 64 << 30
+"""The largest layer, and all files together; less on a disk with little room."""
+ROOM_SHARE = 2
+"""A layer, and all files, each may take this part of the disk's free space: other programs need it, too."""
 ENTRIES_MAX = 2_000_000
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in the kernel (path_resolution(7))."""
 CHUNK_BYTES = 1 << 20
+FIRST_LINE_BYTES_MAX = 256
+"""A script's first line, as the kernel reads it (execve(2))."""
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -36,10 +43,11 @@ def unpack(files: Files, image: ImageDescription, root: Path, *, keeps_owners: b
 
     keeps_owners: give files the users of the image; otherwise they belong to the caller.
     """
-    filling = _Root(root, keeps_owners=keeps_owners)
+    most = min(BYTES_MAX, shutil.disk_usage(root).free // ROOM_SHARE)
+    filling = _Root(root, most, keeps_owners=keeps_owners)
     for name, digest in image.layers:
         with tempfile.TemporaryFile(dir=root.parent) as layer, files.open(name) as packed:
-            _check_content(packed, layer, digest, name)
+            _check_content(packed, layer, digest, name, most)
             try:
                 filling.add(layer)
             except (OSError, ValueError, tarfile.TarError) as error:
@@ -72,26 +80,59 @@ def inside(root: Path, name: str, *, follows: bool = False) -> Path:
     return root.joinpath(*at)
 
 
-def has_program(root: Path, name: str, folder: str, search_path: str) -> bool:
-    """Return whether an unpacked image has an executable. folder: where it starts. search_path: PATH."""
+def why_not_run(root: Path, name: str, folder: str, search_path: str) -> str | None:
+    """Return why an unpacked image cannot run a program; None if it can.
+
+    folder: where it starts. search_path: PATH.
+    """
     places = [f"{folder}/{name}"] if "/" in name else [f"{each}/{name}" for each in search_path.split(":")]
     for place in [name] if name.startswith("/") else places:
         with contextlib.suppress(OSError, ValueError):  # it leads out of the image, or is no name
             found = inside(root, place, follows=True)
             if found.is_file() and found.stat().st_mode & 0o111:
-                return True
-    return False
+                with found.open("rb") as program:
+                    first = program.readline(FIRST_LINE_BYTES_MAX).split()
+                if not first or not first[0].startswith(b"#!"):
+                    return None
+                shell = (first[0][2:] or b"".join(first[1:2])).decode(errors="replace")
+                there = inside(root, shell, follows=True).is_file()
+                return None if there else f"has no {shell}, which its {name} needs"
+    return f"has no program {name}"
 
 
-def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str) -> None:
+def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
+    """Return why a program cannot start in this folder of an unpacked image, or which of these files is a
+    folder there; None if all fits. Raises ValueError if one leads out of the image.
+    """
+    start = inside(root, folder, follows=True)
+    if start.exists() and not start.is_dir():
+        return f"{folder}, where it starts, is no folder"
+    taken = (each for each in files if each.startswith("/") and inside(root, each, follows=True).is_dir())
+    return next((f"{each} is a folder, and `files` has a file there" for each in taken), None)
+
+
+def debian_version(root: Path, program: str) -> str | None:
+    """Return the version of the Debian package of a program in an unpacked image; None if unknown."""
+    folder = root / "var/lib/dpkg"
+    try:
+        listed = [each for each in folder.glob("info/*.list") if f"bin/{program}\n" in each.read_text()]
+        status = (folder / "status").read_text(errors="replace") if listed else ""
+    except (OSError, UnicodeDecodeError):
+        return None
+    names = "|".join(re.escape(each.stem.partition(":")[0]) for each in listed)
+    found = re.search(rf"^Package: ({names})\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE)
+    return found and found[2]
+
+
+def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str, most: int) -> None:
     """Write the uncompressed layer, and check that it has its digest."""
     found, size = hashlib.sha256(), 0
     try:
         with _uncompressed(packed) as content:
             while chunk := content.read(CHUNK_BYTES):
                 size += len(chunk)
-                if size > BYTES_MAX:
-                    raise ImageError(f"layer {name} is larger than {BYTES_MAX >> 30} GiB")
+                if size > most:
+                    raise ImageError(f"layer {name} is larger than {_limit(most)}")
                 found.update(chunk)
                 layer.write(chunk)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
@@ -114,8 +155,8 @@ def _uncompressed(packed: IO[bytes]) -> Any:
 class _Root:
     """The folder that layers fill."""
 
-    def __init__(self, root: Path, *, keeps_owners: bool) -> None:
-        self._root, self._keeps_owners = root, keeps_owners
+    def __init__(self, root: Path, most: int, *, keeps_owners: bool) -> None:
+        self._root, self._most, self._keeps_owners = root, most, keeps_owners
         self._entries = self._size_bytes = 0
         self._modes: dict[Path, int] = {}  # of folders: set last, because they may forbid writing
 
@@ -154,8 +195,8 @@ class _Root:
         if counts:
             self._entries += 1
             self._size_bytes += member.size
-        if self._entries > ENTRIES_MAX or self._size_bytes > BYTES_MAX:
-            raise ValueError(f"more than {ENTRIES_MAX:,} files, or {BYTES_MAX >> 30} GiB")
+        if self._entries > ENTRIES_MAX or self._size_bytes > self._most:
+            raise ValueError(f"more than {ENTRIES_MAX:,} files, or {_limit(self._most)}")
 
     def _hide(self, whiteout: Path) -> None:
         if whiteout.name == OPAQUE:
@@ -196,7 +237,17 @@ class _Root:
         content = archive.extractfile(member)
         assert content is not None  # it is a file
         with content, place.open("xb") as file:
-            shutil.copyfileobj(content, file, CHUNK_BYTES)
+            while chunk := content.read(CHUNK_BYTES):
+                if chunk.strip(b"\0"):
+                    file.write(chunk)
+                else:
+                    file.seek(len(chunk), os.SEEK_CUR)  # a hole, which takes no room
+            file.truncate()
+
+
+def _limit(size_bytes: int) -> str:
+    why = "" if size_bytes == BYTES_MAX else ", half of what is free on the disk"
+    return f"{size_bytes / (1 << 30):.1f} GiB{why}"
 
 
 def _remove(path: Path) -> None:

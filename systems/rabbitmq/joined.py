@@ -1,7 +1,12 @@
-"""joined.py ADDRESS PORT EXCHANGE PEERS: exits with code 0 when messages from all peers arrive here."""
+"""joined.py ADDRESS PORT EXCHANGE PEERS: exits with code 0 when messages from all peers arrive here.
+
+It declares nothing before all peers accept connections: while a node joins a cluster, Mnesia tries each
+declaration again and again, and the join takes longer.
+"""
 
 import sys
 import time
+from contextlib import ExitStack
 
 import pika
 
@@ -13,13 +18,16 @@ key = f"probe.{address}"  # has two words, events' keys have one, so that no sub
 
 def came():
     """Probe all peers; returns those whose probe arrived in time. Raises AMQPError or OSError."""
-    with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
-        channel = connection.channel()
+    with ExitStack() as stack:
+        connections = {
+            each: stack.enter_context(pika.BlockingConnection(pika.ConnectionParameters(each, port)))
+            for each in (*peers, address)
+        }
+        channel = connections[address].channel()
         queue = channel.queue_declare("", exclusive=True).method.queue
         channel.queue_bind(queue, exchange, key)
         for peer in peers:
-            with pika.BlockingConnection(pika.ConnectionParameters(peer, port)) as other:
-                other.channel().basic_publish(exchange, key, peer.encode())
+            connections[peer].channel().basic_publish(exchange, key, peer.encode())
         found, until_s = set(), time.monotonic() + PATIENCE_S
         for method, _, payload in channel.consume(queue, auto_ack=True, inactivity_timeout=PATIENCE_S):
             if method is not None:

@@ -1,17 +1,22 @@
 """A broker in an image on real packets: a link is cut, the broker is killed and restarted, a disk is full."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments.campaigns.campaign import RunState
 from experiments.declared import programs_of
-from experiments.loader import load_experiment
+from experiments.loader import load_experiment, read_experiment
 from node.core.program import Image
 from systems.images.archives import ImageError
 from systems.images.store import describe, ensure_unpacked, root_of
-from testbed.campaign.sweeps.sweep import lacking_of_experiment
+from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.sweeps.sweep_run import new_directory, new_sweep
 from testbed.cli import main
+from testbed.run_selection import RunSelection
+from testbed.sandbox.requirements import has_other_users
 from tests.systems.images.packed import configuration, digest, file, layer_of, saved
 from tests.systems.on_packets import needs, output, run_on_packets
 from tests.systems.test_documentation import written
@@ -161,14 +166,43 @@ def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypa
     assert programs.roles["server"].user == "1"
     assert [need.name for need in programs.needs] == ["nats"]
     for image, problem in {
-        "{server: 'cutset:no'}": "cutset:no is not there yet: `make images` makes it",
+        "{server: 'cutset:no'}": "n.yaml:7: images.server: cutset:no is not there yet: `make images`",
         "{brocker: ./new.tar}": "images.brocker: nats has no such role",
     }.items():
         (tmp_path / "n.yaml").write_text(text.replace("{server: ./new.tar}", image))
         assert main.run(["plan", str(tmp_path / "n.yaml")]) == 2
         assert problem in capsys.readouterr().err
+    swept = text.replace("images: {server: ./new.tar}", "sweep: {images.server: [./new.tar, ./no.tar]}")
+    (tmp_path / "n.yaml").write_text(swept)
+    assert main.run(["plan", str(tmp_path / "n.yaml")]) == 2
+    assert "n.yaml:7: sweep.images.server: " in capsys.readouterr().err
 
 
-def test_a_sweep_leaves_out_variants_whose_image_is_not_there(cache):
-    experiment = load_experiment("link-failure-systems", ["variant=nats-2.10"])
-    assert "`make images` makes it" in lacking_of_experiment(experiment)
+def test_a_resumed_sweep_says_that_an_image_is_another_one(tmp_path, monkeypatch, cache):
+    layer = layer_of("nats-server")
+    saved(tmp_path / "new.tar", {"nats:2": (configuration([layer]), [layer])})
+    text = "name: n\ntopology: two-regions\nsystem: nats\nduration: 5s\nroles: {server: 1, publisher: 1}\n"
+    text += "workload: {event_size: 50B, rate: 1/s}\nimages: {server: ./new.tar}\n"
+    (tmp_path / "n.yaml").write_text(text)
+    chosen = RunSelection(read_experiment(str(tmp_path / "n.yaml")), "local", "auto", 1, 2)
+    sweep = new_sweep(new_directory(tmp_path / "runs", "n"), chosen)
+    with open_backend("local", print) as backend:
+        run = sweep.make_run(sweep.record.pending[0], backend)
+    sweep.note(replace(run, state=RunState.DONE))
+    assert list(sweep.changed_images()) == []
+    saved(tmp_path / "new.tar", {"nats:2": (configuration([layer], Cmd=["other"]), [layer])})
+    [line] = sweep.changed_images()
+    assert line.startswith(
+        f"note: {tmp_path}/new.tar is another image than in the runs that were made: sha256:"
+    )
+
+
+def test_a_user_whom_the_image_lacks_is_refused_in_the_plan(tmp_path, capsys, cache):
+    layer = layer_of("nats-server")
+    saved(tmp_path / "new.tar", {"nats:2": (configuration([layer], User="no-such"), [layer])})
+    text = "name: n\ntopology: two-regions\nsystem: nats\nduration: 5s\nroles: {server: 1, publisher: 1}\n"
+    text += "workload: {event_size: 50B, rate: 1/s}\nimages: {server: ./new.tar}\n"
+    (tmp_path / "n.yaml").write_text(text)
+    code, said = main.run(["plan", str(tmp_path / "n.yaml")]), capsys.readouterr().err
+    refused = "images.server: the image has no user no-such" in said
+    assert (code, refused) == ((2, True) if has_other_users() else (0, False))

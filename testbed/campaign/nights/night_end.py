@@ -136,6 +136,11 @@ def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | N
     from analysis.pages.nights import write_site
 
     suite = night.record.suite
+    if not any(night.entry_of(run).is_single for run in night.record.runs):
+        night.say(
+            "no morning page: it compares single runs, and this suite has none: see the runs' own reports"
+        )
+        return None
     left_out = [run.name for run in night.record.runs if run.state is RunState.SKIPPED]
     with night.going_on("the morning page was not written"):
         return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})

@@ -185,7 +185,7 @@ def _programs_here(name: str, system: object, images: Any) -> Programs | None:
 def _as_elsewhere(programs: Programs) -> Programs:
     """Return the programs without their folder and the places of images, to compare them between machines."""
     roles = {
-        name: replace(role, image=role.image and replace(role.image, source=""))
+        name: replace(role, image=role.image and replace(role.image, source="", version=""))
         for name, role in programs.roles.items()
     }
     return replace(programs, folder="", file=Path(programs.file).name, roles=roles)

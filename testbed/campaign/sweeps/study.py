@@ -15,9 +15,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from analysis.errors import AnalysisError
 from analysis.pages.study.paper_page import write_paper_pages
 from analysis.pages.study.results import StudyResults
-from analysis.pages.study.results_pages import MeasuredPoint, measured_study, measured_sweep, publish
+from analysis.pages.study.results_pages import PAGES, MeasuredPoint, measured_study, measured_sweep, publish
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
-from experiments.campaigns.studies import StudyPlan
+from experiments.campaigns.studies import StudyPlan, check_study
 from experiments.campaigns.studydir import RECORD, StudyDirectory, StudyRecord
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import ExperimentFile
@@ -32,15 +32,26 @@ from testbed.campaign.sweeps.sweep_run import continue_sweep, new_sweep
 from testbed.errors import MachineError
 from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
+from topologies.errors import InputError
 
 SWEEP = SweepDirectory.RECORD
 
 
 def new_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> Path:
     """Create a study below `out` that `go_on` runs."""
-    directory = StudyDirectory.create(out, plan[1], datetime.now(UTC), secrets.token_hex(3))
-    directory.write(_record(plan, seeds))
+    with _writing(out):
+        directory = StudyDirectory.create(out, plan[1], datetime.now(UTC), secrets.token_hex(3))
+        directory.write(_record(plan, seeds))
     return directory.path
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Raise MachineError, which names the folder, if it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"cannot write below {folder}: {error.strerror}") from error
 
 
 def run_studies(
@@ -52,15 +63,16 @@ def run_studies(
     """
     folder = out / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-studies-{secrets.token_hex(3)}"
     unfinished = folder.with_suffix(".new")  # so that the folder has all studies, or does not exist
-    for number, plan in enumerate(plans, 1):
-        directory = StudyDirectory(unfinished / f"{number:02}-{plan[1]}")
-        directory.path.mkdir(parents=True)
-        directory.write(_record(plan, seeds))
-    for number, file in enumerate(files, len(plans) + 1):
-        sweep = SweepDirectory(unfinished / f"{number:02}-{file.experiment.name}")
-        sweep.make()
-        new_sweep(sweep, RunSelection(file, file.experiment.on, "auto", seeds[0], file.experiment.repeat))
-    unfinished.rename(folder)
+    with _writing(out):
+        for number, plan in enumerate(plans, 1):
+            directory = StudyDirectory(unfinished / f"{number:02}-{plan[1]}")
+            directory.path.mkdir(parents=True)
+            directory.write(_record(plan, seeds))
+        for number, file in enumerate(files, len(plans) + 1):
+            sweep = SweepDirectory(unfinished / f"{number:02}-{file.experiment.name}")
+            sweep.make()
+            new_sweep(sweep, RunSelection(file, file.experiment.on, "auto", seeds[0], file.experiment.repeat))
+        unfinished.rename(folder)
     return folder
 
 
@@ -78,7 +90,16 @@ def go_on(path: Path, *, is_published: bool = False) -> int:
     listed = [each.parent for each in sorted(path.glob("*/*.json")) if each.name in {RECORD, SWEEP}]
     is_list = bool(listed)
     sweeps = [SweepDirectory(each) for each in listed or [path] if (each / SWEEP).exists()]
-    directories = [StudyDirectory(each) for each in listed or [path] if not (each / SWEEP).exists()]
+    studies = [StudyDirectory(each) for each in listed or [path] if not (each / SWEEP).exists()]
+    directories, problems = [], list[str]()
+    for directory in studies:
+        try:
+            check_study(directory.read(), directory.path / RECORD)
+            directories.append(directory)
+        except InputError as error:
+            if not is_list:
+                raise
+            problems.append(str(error))
     records = [directory.read() for directory in directories]
     jobs = [
         _job(directory, record, seed)
@@ -87,10 +108,9 @@ def go_on(path: Path, *, is_published: bool = False) -> int:
         if seed not in directory.done(record.seeds)
     ]
     at_once = side_by_side(max(map(_nodes, records), default=0))
-    problems: list[str] = []
     try:
         if len(jobs) > 1 and (at_once > 1 or is_list):
-            problems = _side_by_side(jobs, at_once)
+            problems += _side_by_side(jobs, at_once)
         else:
             with _progress() as report:
                 for job in jobs:
@@ -154,7 +174,8 @@ def _write_pages(
     elif done:
         click.echo(as_text(content_of(StudyResults.from_directory(done[0]))))
     if is_published:
-        pages += publish({system: [point for _, point in found] for system, found in points.items()})
+        with _writing(PAGES):
+            pages += publish({system: [point for _, point in found] for system, found in points.items()})
     for page in pages:
         click.echo(f"\n{page}")
 

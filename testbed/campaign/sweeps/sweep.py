@@ -10,12 +10,14 @@ from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.declared import programs_of
 from experiments.model import Experiment
 from experiments.records.run_record import Outcome
+from systems.images.archives import ImageError
+from systems.images.store import describe
 from testbed.backends.backend import Backend
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.one_run import ExperimentRunRequest, RunRequest, prepare
 from testbed.campaign.texts.campaign_text import run_line
 from testbed.errors import MachineError
-from testbed.programs import lacking_of
+from testbed.programs import images_of, lacking_of
 from testbed.sweeps import with_expectations_judged
 from topologies.errors import InputError
 
@@ -54,6 +56,21 @@ class RunningSweep(Campaign[SweepRecord]):
         if not self.record.made:
             raise MachineError("; ".join(lacking.values()))
         return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
+
+    def changed_images(self) -> Iterator[str]:
+        """Yield a line for each image that is another one than in a run that was made."""
+        then: dict[str, str] = {}
+        for run in self.record.runs:
+            if run.run is not None and run not in self.record.pending:
+                images = images_of(self.directory.run_of(run).read_run().plan)
+                then.update((each.source, each.digest) for each in images)
+        for source, digest in then.items():
+            try:
+                now = describe(source).digest
+            except ImageError:
+                continue  # its runs are left out, or fail with the reason
+            if now != digest:
+                yield f"note: {source} is another image than in the runs that were made: {now}, not {digest}"
 
     def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
         """Prepare a run and return it with its directory. Raises MachineError, InputError."""

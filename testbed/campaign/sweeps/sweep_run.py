@@ -131,6 +131,8 @@ def _resumed(directory: SweepDirectory, chosen: RunSelection) -> RunningSweep:
     sweep = RunningSweep(directory, record, _requests(points))
     if sweep.code_changed:
         click.echo("note: the code has changed since the sweep began", err=True)
+    for line in sweep.changed_images():
+        click.echo(line, err=True)
     return sweep
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from experiments.backend_names import LOCAL, SIMULATOR
-from experiments.campaigns.sweep import value_text, values_text
+from experiments.campaigns.sweep import VARIANT, value_text, values_text
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
@@ -37,6 +37,7 @@ from experiments.planned.plan_routes import hops, next_links
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.sweeps.sweep import lacking_of_experiment
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.links.abilities import with_links_that_can
@@ -67,7 +68,8 @@ def plan_of(chosen: RunSelection) -> Plan:
     """
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
-    plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    with chosen.file.placing_errors():
+        plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
     if chosen.backend != SIMULATOR:
         return with_links_that_can(plan)  # real links, here or on machines
     with open_backend(SIMULATOR, say=click.echo) as backend:
@@ -84,6 +86,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
     """Yield the lines of the plan."""
     experiment = chosen.file.experiment
     machines = list(_machine_rows(plan, chosen))  # first, because it fails if they are not suitable
+    left_out = list(_left_out_rows(chosen))  # fails, too, if an image is wrong
     yield from _heading(plan, chosen)
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
@@ -98,6 +101,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("LAN links", _lan_rows(plan, full=full)),
         ("Timeline", _timeline_rows(plan, full=full)),
         ("Runs", _run_rows(chosen)),
+        ("Left out", left_out),
         ("Expected", [(expectation.text,) for expectation in experiment.expect]),
         ("Expected of all runs together", _expected_of_sweep(chosen)),
         ("Commands", _command_rows(plan, full=full)),
@@ -165,6 +169,18 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
             for path, values in experiment.axes.items()
         )
         yield f"  {chosen.repeat} times each{sweep}"
+
+
+def _left_out_rows(chosen: RunSelection) -> Iterator[Row]:
+    """Yield the variants that this machine cannot run. Raises InputError if a swept image does not fit."""
+    for path, values in chosen.file.experiment.axes.items():
+        for value in values if path in {VARIANT, "system"} or path.startswith("images") else ():
+            experiment = chosen.file.point({path: value})
+            if path == VARIANT and (problem := lacking_of_experiment(experiment)):
+                yield str(value), problem
+            elif experiment.images or path == "system":
+                with chosen.file.placing_errors():
+                    make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="auto")
 
 
 def _run_rows(chosen: RunSelection) -> Iterator[Row]:

@@ -67,11 +67,12 @@ def command(  # noqa: PLR0917 (click passes them by name)
     with handling({signal.SIGTERM: interrupt}):
         if resume is not None:
             resume = named_sweep(str(resume)).path
-        if chosen.is_sweep or resume:
-            from testbed.campaign.sweeps.sweep_run import run_sweep
+        with chosen.file.placing_errors():
+            if chosen.is_sweep or resume:
+                from testbed.campaign.sweeps.sweep_run import run_sweep
 
-            named = (given.experiment, given.settings)
-            return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=named)
-        from testbed.campaign.one_run import run_once
+                named = (given.experiment, given.settings)
+                return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=named)
+            from testbed.campaign.one_run import run_once
 
-        return run_once(chosen, out, analyze=not no_analyze, live=live)
+            return run_once(chosen, out, analyze=not no_analyze, live=live)

@@ -1,13 +1,15 @@
 """Layers over one another: what a layer hides, and that no entry leads out of the image."""
 
 import os
+import shutil
 import stat
 from tarfile import BLKTYPE, DIRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE
+from types import SimpleNamespace
 
 import pytest
 
 from systems.images.archives import ImageError, described, opened
-from systems.images.layers import has_program, unpack
+from systems.images.layers import debian_version, no_place, unpack, why_not_run
 from tests.systems.images.packed import configuration, digest, file, oci, other, tar_of
 
 
@@ -110,12 +112,40 @@ def test_a_program_is_found_as_the_image_would_find_it(unpacked):
         [*links, file("opt/dash", "1", 0o755), file("usr/bin/text", "1"), file("srv/run", "1", 0o755)]
     )
     found = {
-        name: has_program(root, name, "/srv", "/sbin:/bin") for name in ("sh", "/bin/sh", "./run", "opt/dash")
+        name: why_not_run(root, name, "/srv", "/sbin:/bin") is None
+        for name in ("sh", "/bin/sh", "./run", "opt/dash")
     }
     assert found == {"sh": True, "/bin/sh": True, "./run": True, "opt/dash": False}
-    assert not any(
-        has_program(root, name, "/srv", "/bin") for name in ("text", "ls", "../bin/sh", "/usr", "a\0")
-    )
+    for name in ("text", "ls", "../bin/sh", "/usr", "a\0"):
+        assert why_not_run(root, name, "/srv", "/bin") == f"has no program {name}"
+
+
+def test_what_cannot_start_in_an_image_is_known_before(unpacked):
+    root = unpacked([file("bin/start", "#!/bin/bash -e\n", 0o755), file("srv", "1"), file("etc/app/x", "1")])
+    assert why_not_run(root, "start", "/", "/bin") == "has no /bin/bash, which its start needs"
+    assert no_place(root, "/srv", ()) == "/srv, where it starts, is no folder"
+    assert no_place(root, "/new", ["/etc/app"]) == "/etc/app is a folder, and `files` has a file there"
+    assert no_place(root, "/new", ["/etc/app/x", "own.conf"]) is None
+
+
+def test_zeros_take_no_room(unpacked):
+    found = (unpacked([file("large", "1" + (64 << 20) * "\0")]) / "large").stat()
+    assert found.st_size == (64 << 20) + 1
+    assert found.st_blocks * 512 < 4 << 20
+
+
+def test_what_would_fill_the_disk_is_refused(unpacked, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 << 20))
+    with pytest.raises(ImageError, match=r"0.0 GiB, half of what is free on the disk"):
+        unpacked([file("large", (2 << 20) * "1")])
+
+
+def test_the_version_of_a_debian_package_in_an_image_is_known(unpacked):
+    status = "Package: redis\nVersion: 9\n\nPackage: nats-server\nStatus: ok\nVersion: 2.10.27-1\n"
+    listed = file("var/lib/dpkg/info/nats-server.list", "/usr/bin/nats-server\n")
+    root = unpacked([file("var/lib/dpkg/status", status), listed])
+    assert debian_version(root, "nats-server") == "2.10.27-1"
+    assert debian_version(root, "redis-server") is None
 
 
 @pytest.mark.parametrize("hides", [[], [file(".wh.up")]])

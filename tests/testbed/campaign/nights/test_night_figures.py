@@ -27,6 +27,19 @@ entries:
 """
 
 
+def test_a_suite_of_studies_alone_needs_no_morning_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(
+        SUITE.partition("  - {name: outage")[0].partition("  - name: outage")[0]
+    )
+    assert (
+        run(["nightly", "small.yaml", "--date", "2026-11-20", "--history", "history", "--out", "runs"]) == 0
+    )
+    said = capsys.readouterr()
+    assert "no morning page: it compares single runs, and this suite has none" in said.out + said.err
+    assert "problem: " not in said.out + said.err
+
+
 def test_a_figure_that_differs_from_last_nights_fails_the_night_and_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.yaml").write_text(SUITE)

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -157,7 +158,10 @@ def test_routes_take_longer_ways_in_greater_overlays_and_meet_on_their_way(tmp_p
         (["scribe-groups", "--set", "nodes=3"], "nodes: should be from 32"),
         (["scribe-groups", "--set", "nodes=many"], "nodes: "),
         (["scribe-groups", "--set", "nodes"], "should be NAME=VALUE"),
-        (["--resume", "."], "study.json"),
+        (["--resume", "empty"], "study.json"),
+        (["--resume", "no-study"], "study.json: study: scribe has no study nope"),
+        (["--resume", "no-parameter"], "study.json: parameters.nods: scribe-groups has no such parameter"),
+        (["--resume", "no-value"], "study.json: parameters.nodes: should be from 32"),
         (["--paper", "kafka"], "no study is after a paper 'kafka'"),
         (["--all", "--set", "pears=3"], "pears: none of the studies has such a parameter"),
         (["--all", "scribe-groups"], "give a study, or --all, or --paper NAME"),
@@ -169,6 +173,12 @@ def test_routes_take_longer_ways_in_greater_overlays_and_meet_on_their_way(tmp_p
 )
 def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    studies = {"no-study": ("nope", {}), "no-parameter": ("scribe-groups", {"nods": 3})}
+    for folder, (name, parameters) in (studies | {"no-value": ("scribe-groups", {"nodes": 3})}).items():
+        Path(folder).mkdir()
+        content = {"system": "scribe", "study": name, "parameters": parameters, "seeds": [1]}
+        Path(folder, "study.json").write_text(json.dumps(content))
     assert run(["study", *asked]) == 2
     told = capsys.readouterr().err
     assert said in told
@@ -292,7 +302,7 @@ def test_a_list_of_studies_and_sweeps_survives_one_that_fails_and_goes_on_with_i
     plans[0][2]["peers"] = 1
     outage = read_experiment("link-failure-paper", SHORT)
     assert study.go_on(study.run_studies(plans, [outage], [1], tmp_path)) == 1
-    assert "seed 1 of 01-meghdoot-uniform failed: ValueError: peers" in capsys.readouterr().err
+    assert "01-meghdoot-uniform/study.json: parameters.peers: should be from 2" in capsys.readouterr().err
     [folder] = tmp_path.iterdir()
     assert "uniform" not in (folder / "meghdoot.md").read_text()
     assert "| Brief drop in throughput | at t = 6 s" in (folder / "sprinkler.md").read_text()
