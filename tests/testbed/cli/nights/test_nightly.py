@@ -276,6 +276,13 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     assert not (nights.folder / "runs").exists()
 
 
+def test_waits_and_disk_budgets_are_taken_in_their_units(nights, monkeypatch):
+    asked = []
+    monkeypatch.setattr("testbed.campaign.nights.night_run.run_night", lambda night: asked.append(night) or 0)
+    assert nights.run("--wait", "2min", "--keep", "50GB") == 0
+    assert (asked[0].wait_s, asked[0].options.keep_bytes) == (120, 50 * 10**9)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
