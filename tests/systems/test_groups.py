@@ -35,6 +35,18 @@ workload: {event_size: 100B, rate: 20/s}
 duration: 2s
 drain: 1s
 """
+BUNDLED = """\
+name: bundled
+topology:
+  regions: {r0: {}, r1: {}}
+  links: [{between: [r0, r1], delay: 20ms, loss: 5%, rate: 2mbit}]
+system: ./groups
+parameters: {bundle: 10}
+roles: {r0: {publisher: 1}, r1: {subscriber: 1}}
+workload: {event_size: 200B, rate: 500/s}
+duration: 4s
+drain: 1s
+"""
 PUBLISHED = 120  # by each publisher at least: on a busy machine it is stopped some events later
 
 
@@ -94,6 +106,22 @@ class TestGroups:
         for (link, direction, state), row in periods.items():
             assert row["verdict"] != "unproven", (link, direction)
             assert (row["loss"] == 0) if state == "up" else row["packets"] > 60
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_bundles_of_datagrams_to_a_group_prove_a_links_loss_rate_and_delay(tmp_path: Path) -> None:
+    run = run_here(tmp_path, BUNDLED)
+    (row,) = (
+        row
+        for row in pq.read_table(run.table("fidelity")).to_pylist()
+        if (row["link"], row["direction"]) == ("r0-r1", "forward")
+    )
+    assert row["verdict"] != "unproven"
+    assert row["packets"] > 1_500
+    assert row["loss_low"] <= 0.05 <= row["loss_high"]
+    assert row["delay_min_ms"] >= 20
+    assert row["delay_p50_ms"] > 23  # a bundle's 2,420 bytes take 9.7 ms at 2 Mbit/s
 
 
 @pytest.mark.network

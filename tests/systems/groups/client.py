@@ -1,5 +1,5 @@
-"""client.py publish|subscribe|relay ADDRESS PORT TTL GROUP: a relay joins the group and sends what it gets to
-the group with the next higher address.
+"""client.py publish|subscribe|relay ADDRESS PORT TTL GROUP [BUNDLE]: a relay joins the group and sends what
+it gets to the group with the next higher address. A publisher sends so many datagrams at once (UDP_SEGMENT).
 """
 
 import socket
@@ -8,6 +8,7 @@ import sys
 
 import cutset_client
 
+UDP_SEGMENT = 103  # linux/udp.h
 role, address, port, ttl, group = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 
 
@@ -28,9 +29,17 @@ def member():
 
 
 def publish(publisher, box):
+    size, waiting = int(sys.argv[6]) if len(sys.argv) > 6 else 1, []
     for event in publisher:
-        publisher.sent(event)
-        box.sendto(event.payload, (group, port))
+        waiting.append(event)
+        if len(waiting) < size:
+            continue
+        for each in waiting:
+            publisher.sent(each)
+        if size > 1:
+            box.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, len(event.payload))
+        box.sendto(b"".join(each.payload for each in waiting), (group, port))
+        waiting.clear()
 
 
 def subscribe(subscriber, box):

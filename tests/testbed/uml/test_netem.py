@@ -19,6 +19,7 @@ SUITES = (
     "tests/testbed/links/test_links.py",
     "tests/testbed/links/test_short_cuts.py",
     "tests/testbed/network/test_faults.py",
+    "tests/testbed/network/test_parallel_and_groups.py",
     "tests/testbed/sandbox/test_control_groups.py",  # of version 2
 )
 REPEATED = (
