@@ -13,6 +13,9 @@ from node.protocols.meghdoot.studies.parameters import (
 
 SIZES = tuple({"peers": peers} for peers in (100, 1_000, 10_000))
 
+READ: Mapping[int, Mapping[str, str]] = {100: {}, 1_000: {"simulation_event": "action", "wanted": "quotes"}}
+"""Readings that are tried with a number of peers: all, or those with these values."""
+
 
 def _of_paper(
     description: str, parameters: PaperParameters, points: tuple[Mapping[str, Any], ...] = SIZES
@@ -49,7 +52,9 @@ STUDIES = {
         ReadingsParameters(),
         "node.protocols.meghdoot.studies.readings:execute",
         tuple(
-            {"peers": peers, "source": source} for source in ("uniform", "stocks") for peers in (100, 1_000)
+            {"peers": peers, "source": source, **fixed}
+            for source in ("uniform", "stocks")
+            for peers, fixed in READ.items()
         ),
     ),
     "meghdoot-hops": Study(

@@ -170,9 +170,9 @@ class KnownLoads:
         if sender in self.most:
             self._merge(sender, message.load)
         heard = self._neighbours
-        known = {address: load for address in self._held.around if (load := heard.get(address))}
-        steepest = max(known, key=lambda each: (known[each], each), default=None)
-        if steepest is not None and known[steepest] > self.load and message.hops < CLIMBS_MAX:
+        near = (each for each in heard.keys() & self._held.around if heard[each])
+        steepest = max(near, key=lambda each: (heard[each], each), default=None)
+        if steepest is not None and heard[steepest] > self.load and message.hops < CLIMBS_MAX:
             onward = Climb(message.id, message.address, message.sequence, message.hops + 1, self.load)
             self._forward(steepest, onward)
             return None
