@@ -1,4 +1,4 @@
-"""Datagrams to a group between regions that two links join, of which one carries all.
+"""Datagrams to a group cross one of the two links that join two regions, as routes choose.
 
 This is also what user-mode Linux runs, for the kind netem (tests/testbed/uml).
 """
