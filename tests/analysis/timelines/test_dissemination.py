@@ -5,7 +5,6 @@ import pytest
 
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
-from analysis.timelines.delivery.stream_paths import sources
 from analysis.timelines.delivery.stream_pieces import from_events
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
@@ -69,23 +68,3 @@ def test_tombstones_cover_their_events_but_bring_none():
 def test_a_batch_whose_reaches_were_not_captured_counts_for_its_events():
     row = arrived("r1-client-0", "r1-proxy-0", 1, 4, 0, type_="SPARSE_EVENTS").to_pylist()[0]
     assert (row["count"], row["events"]) == (4, 4)
-
-
-def test_only_batches_from_other_regions_say_what_a_regions_source_is():
-    plan = ("roles={proxy: 3, configuration: 1, driver: 1, client: 2}",)
-    metadata = facts_of(*plan)
-
-    def row(host, peer, t_ms):
-        return {
-            "host": host, "region": host[:2], "role": "proxy", "kind": "arrived", "peer": peer, "stream": 0,
-            "first_seq": 1, "count": 1, "events": 1, "t_ns": ZERO + t_ms * MS, "bytes": 10,
-        }  # fmt: skip
-
-    rows = [
-        row("r1-proxy-0", "r0-proxy-2", 0),
-        row("r1-proxy-1", "r1-proxy-0", 1),  # down the chain
-        row("r1-proxy-2", "r1-proxy-1", 2),
-        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has another source
-    ]
-    found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), metadata)
-    assert found["r1"].names == ("r0", "r2")

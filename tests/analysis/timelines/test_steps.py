@@ -79,36 +79,6 @@ def events_of(rows, host, metadata):
     return events.from_messages([table(mine, MESSAGES)], metadata.hosts[host], metadata).to_pylist()
 
 
-def test_messages_become_events(metadata):
-    batch = {"stream": 0, "kind": 0, "first_seq": 11, "count": 5}
-    rows = [
-        message("r0-proxy-0", "in", "r0-driver-0", "PUBLISH", 10, stream=0, kind=0, request=1, count=5),
-        message(
-            "r0-proxy-0", "out", "r0-driver-0", "PUBLISHED", 11, stream=0, request=1, first_seq=11, count=5
-        ),
-        message("r0-driver-0", "out", "r0-proxy-0", "PUBLISH", 9, stream=0, kind=0, request=1, count=5),
-        message(
-            "r0-driver-0", "in", "r0-proxy-0", "PUBLISHED", 12, stream=0, request=1, first_seq=11, count=5
-        ),
-        message("r0-proxy-0", "out", "r0-client-1", "EVENTS", 13, **batch),
-        message("r0-client-1", "in", "r0-proxy-0", "EVENTS", 15, **batch),
-        message("r0-proxy-0", "out", "r1-proxy-0", "EVENTS", 13, **batch),
-        message("r0-proxy-0", "in", "r0-client-1", "ADVERTISEMENT", 20),
-    ]
-    found = [
-        row
-        for host in ("r0-proxy-0", "r0-driver-0", "r0-client-1")
-        for row in events_of(rows, host, metadata)
-    ]
-    names = ("host", "role", "kind", "peer", "first_seq", "count")
-    assert [(*(row[name] for name in names), row["t_ns"] - ZERO) for row in found] == [
-        ("r0-proxy-0", "proxy", "published", "r0-driver-0", 11, 5, 10 * MS),
-        ("r0-proxy-0", "proxy", "sent", "r0-client-1", 11, 5, 13 * MS),
-        ("r0-proxy-0", "proxy", "sent", "r1-proxy-0", 11, 5, 13 * MS),
-        ("r0-client-1", "client", "arrived", "r0-proxy-0", 11, 5, 15 * MS),
-    ]
-
-
 def test_a_repeated_publish_counts_from_its_first_arrival_and_a_new_process_generation_restarts(metadata):
     def publish(t_ms):
         more = {"stream": 0, "kind": 0, "request": 1, "count": 5}

@@ -20,7 +20,6 @@ from node.protocols.sprinkler.messages import (
     EventKind,
     Events,
     SparseEvents,
-    Subscribe,
     View,
     event_sizes,
 )
@@ -226,23 +225,3 @@ def test_a_snapped_capture_still_gives_messages_whose_heads_it_has(path: Path) -
     assert [row["first_seq"] for row in tables["messages"].to_pylist()] == [1, 11, 21, 31, 41]
     assert all(row["t_complete_ns"] for row in tables["messages"].to_pylist())
     assert {gap["cause"] for gap in tables["gaps"].to_pylist()} == {"snapped"}
-
-
-def test_directions_are_named_from_the_host_outwards(path: Path) -> None:
-    there, back = ("10.0.0.1", 40000), ("10.0.0.2", 7000)
-    frames = [
-        segment(1, flags=SYN, src=there, dst=back),
-        segment(2, encode([Subscribe(1, 2)]), src=there, dst=back),
-    ]
-    frames += [
-        segment(8, flags=SYN, src=back, dst=there),
-        segment(9, encode(batches(1)), src=back, dst=there),
-    ]
-    frames += [segment(9, b"other traffic", src=("10.0.0.2", 22), dst=there)]
-    write_pcap(path, at_intervals(frames))
-    rows = extract(path)["messages"].to_pylist()
-    assert {(row["type"], row["direction"], row["src"], row["sport"]) for row in rows} == {
-        ("SUBSCRIBE", "in", "10.0.0.1", 40000),
-        ("EVENTS", "out", "10.0.0.2", 7000),
-    }
-    assert [row["cnt"] for row in rows if row["type"] == "SUBSCRIBE"] == [2]

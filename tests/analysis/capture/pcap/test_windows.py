@@ -19,12 +19,9 @@ from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN
 from tests.analysis.capture.pcap.complete_capture import Sent
 from tests.analysis.capture.pcap.reading import windowed
 
-KEYS = ("connection", "stream_offset")
 EVER = WaitLimits(horizon_ns=1 << 60)
 AT_ONCE = WaitLimits(horizon_ns=0)
 
-small = st.integers(1, 9)
-Rows = dict[str, list[dict[str, Any]]]
 message = st.one_of(
     st.builds(Subscribe, st.just(1), st.integers(0, 9)),
     st.builds(Unsubscribe, st.just(1)),
@@ -145,27 +142,6 @@ def test_behind_a_hole_no_more_waits_than_is_allowed(path: Path, seed: int, piec
     assert (counts["bytes"], counts["segments"]) == (10 * len(ranges), len(ranges))
     assert sum(gap["length"] for gap in rows["gaps"]) == counts["missing_bytes"]
     assert counts["missing_bytes"] == ranges[-1][1] - 10 * len(ranges)
-
-
-@pytest.mark.parametrize("snap", [1000, 50, 12])
-@pytest.mark.parametrize("lost", [None, 2])
-def test_a_message_that_goes_on_in_the_next_window_is_not_given_up(
-    path: Path, snap: int, lost: int | None
-) -> None:
-    """Each of three messages in four segments, a window each; the file has the beginning of each segment."""
-    one = Events(0, 0, 1, 1, 40, 5, 0, 0, bytes(200))
-    data = b"".join(bytes(part) for _ in range(3) for part in CODEC.encode(one))
-    quarter = len(data) // 12
-    bounds = [*range(0, 12 * quarter, quarter), len(data)]
-    sent = [Sent(START_NS, 7, SYN, b"", 0)]
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        if number != lost:
-            part = data[start:end]
-            sent.append(Sent(START_NS + 1 + number, 8 + start, ACK, part, min(snap, len(part))))
-    found = windowed(path, sent, list(range(1, len(sent))), AT_ONCE)
-    for name, wanted in whole.tables(sent, CODEC).items():
-        assert chosen(found[name], wanted) == chosen(wanted, wanted)
-    assert len(found["messages"]) == (3 if lost is None and snap > 12 else 0 if snap == 12 else 2)
 
 
 def reassembled(rows: list[tuple[int, int, int]]) -> whole.Stream:

@@ -295,24 +295,6 @@ def test_actions_of_hosts_on_the_path_count():
     assert found == acts[:2]
 
 
-def test_without_packets_logs_tell_who_is_whose_parent():
-    def adopted(t_ns: int, host: str, parent: str) -> FailoverEvent:
-        return FailoverEvent(
-            t_ns, FailoverKind.MOVED, METADATA.hosts[host].region, "r1", STREAM, host=host, peer_host=parent
-        )
-
-    acts = [
-        adopted(ZERO + place, host, parent) for place, (host, parent) in enumerate(list(TREE.items())[1:])
-    ]
-    moved = adopted(ZERO + CUT + S, "r3-client-0", "r0-client-0")
-    found = sources([*acts, moved], METADATA)[STREAM]
-    publishers = METADATA.publishing_hosts(STREAM)
-    before, after = (hosts_to(found, publishers, "r3-client-0", ZERO + t_ns) for t_ns in (CUT, CUT + 2 * S))
-    assert before == ("r2-driver-0", "r1-proxy-0", "r2-proxy-0", "r3-proxy-0", "r3-client-0")
-    assert after == ("r2-driver-0", "r1-proxy-0", "r0-client-0", "r3-client-0")
-    assert hosts_to(found, publishers, "r1-client-0", ZERO + CUT) is None
-
-
 def test_relays_in_logs_are_part_of_the_path():
     relaying = replace(METADATA, reading=replace(READING, relayed=("relay", "direct")))
 

@@ -1,6 +1,5 @@
 """When proxies acted on a fault, and how pairs become a fault's headline."""
 
-import json
 from dataclasses import fields
 
 import pyarrow as pa
@@ -9,16 +8,12 @@ from analysis.timelines import schemas
 from analysis.timelines.recovering.failover_events import (
     FailoverEvent,
     FailoverKind,
-    chains,
-    from_logs,
     from_subscriptions,
     reactions_to_fault,
-    sources,
 )
 from analysis.timelines.recovering.recovery_table import UNAFFECTED, headline, table
 from analysis.timelines.recovering.recovery_times import Benchmarks, PairTimes
 from analysis.timelines.run_metadata import read_metadata
-from experiments.records.rundir import RunDirectory
 from experiments.records.summary import RECOVERY
 from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_record
 
@@ -109,34 +104,6 @@ def test_disorder_comes_from_the_records_per_fault():
     assert [(row["duplicated"], row["out_of_order"]) for row in rows] == [(3, 0), (4, 1)]
 
 
-def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
-    run = RunDirectory(tmp_path)
-    run.logs.mkdir()
-    lines = [
-        {"t_ns": 5, "level": "info", "event": "ready"},
-        {"t_ns": 9, "level": "info", "event": "peer_lost", "peer": "r2/proxy-0", "reason": "silent"},
-        {"t_ns": 7, "level": "warning", "event": "peer_silent", "peer": "r2/proxy-0"},
-        {
-            "t_ns": 8,
-            "level": "info",
-            "event": "source_switched",
-            "stream": 2,
-            "from": None,
-            "to": "r1/proxy-0",
-        },
-    ]
-    run.log("r3-proxy-0").write_text(
-        "\n".join(json.dumps(line) for line in lines) + '\n{"event": "peer_lost", "t_'
-    )
-    failover_events = from_logs(run, FACTS)
-    assert failover_events == [
-        FailoverEvent(7, FailoverKind.NOTICED, "r3", "r2", None, host="r3-proxy-0", peer_host="r2-proxy-0"),
-        FailoverEvent(8, FailoverKind.MOVED, "r3", "r1", 2, host="r3-proxy-0", peer_host="r1-proxy-0"),
-        FailoverEvent(9, FailoverKind.NOTICED, "r3", "r2", None, host="r3-proxy-0", peer_host="r2-proxy-0"),
-    ]
-    assert sources(failover_events, FACTS)[2]["r3"].before(9) == "r1"
-
-
 def test_subscriptions_name_regions():
     asked = pa.Table.from_pylist(
         [{"host": "r3-proxy-0", "dst": FACTS.hosts["r1-proxy-0"].address, "stream": 2, "t_ns": 4}],
@@ -191,30 +158,6 @@ def test_the_reaction_of_another_regions_chain_does_not_count():
 def test_a_replica_that_comes_back_returns_no_way():
     figures, _ = headline(rows_of([]), KILLED)
     assert "returned_s" not in figures["back"]
-
-
-def test_configurations_are_read_from_the_services_logs(tmp_path):
-    metadata = read_metadata(run_record("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
-    run = RunDirectory(tmp_path)
-    run.logs.mkdir()
-    said = {
-        "t_ns": ZERO + 5 * S,
-        "level": "info",
-        "event": "configuration_changed",
-        "region": "r2",
-        "number": 2,
-    }
-    said |= {"chain": ["r2/proxy-0", "r2/proxy-1"], "joining": "r2/proxy-2"}
-    run.log("r2-configuration-0").write_text(json.dumps(said) + '\n{"t_ns": 1, "event": "configuration_cha')
-    assert chains(from_logs(run, metadata), metadata).to_pylist() == [
-        {
-            "region": "r2",
-            "at_s": 5.0,
-            "number": 2,
-            "chain": ["r2/proxy-0", "r2/proxy-1"],
-            "joining": "r2/proxy-2",
-        }
-    ]
 
 
 def test_every_measured_recovery_time_has_a_column_and_a_title():
