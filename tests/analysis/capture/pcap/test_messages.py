@@ -32,7 +32,6 @@ from tests.analysis.capture.pcap.captures import (
     Record,
     at_intervals,
     segment,
-    snapped,
     write_pcap,
 )
 from tests.analysis.messages.examples import encoded, message
@@ -135,93 +134,11 @@ def test_messages_are_found_however_segments_cut_them(
     assert (counts["unfinished_bytes"], counts["stopped"], tables["gaps"].num_rows) == (0, None, 0)
 
 
-def batches(count: int, size: int = 100) -> list[Events]:
-    return [
-        Events(EventKind.DATA, 0, 3, 1 + number * 10, 10, size // 10, 0, 0, bytes(size))
-        for number in range(count)
-    ]
-
-
-WHOLE = encode(batches(5))
-SIZE = len(WHOLE) // 5
-ODD = HEADER.pack(4 + 3, 1, CODEC.by_name["SUBSCRIBE"].type, 0) + b"abc"
-UNKNOWN = HEADER.pack(4 + 2, 1, 200, 0) + b"xy"
-
-
-def without(first: int, end: int) -> list[tuple[int, bytes]]:
-    """Return the segments of five messages without those of some bytes."""
-    return [(0, WHOLE[:first]), (end, WHOLE[end:])]
-
-
-@pytest.mark.parametrize(
-    ("parts", "seqs", "counted", "stopped"),
-    [
-        pytest.param(
-            without(SIZE + 50, 2 * SIZE), [1, 21, 31, 41],
-            {"missing_bytes": SIZE - 50, "unfinished_bytes": 50}, None, id="a gap inside a message costs it",
-        ),
-        pytest.param(
-            without(SIZE - 10, SIZE + 10), [],
-            {"missing_bytes": 20, "unfinished_bytes": SIZE - 10, "undecoded_bytes": 4 * SIZE - 10},
-            f"bytes {SIZE} to {SIZE + 10} are not in the capture", id="a gap over a header stops decoding",
-        ),
-        pytest.param(
-            cut(ODD + encode(batches(1)) + UNKNOWN + encode(batches(2)), [33]), [1, 1, 11],
-            {"malformed": 2}, None, id="a body that does not fit is malformed",
-        ),
-        *(
-            pytest.param(
-                cut(WHOLE + HEADER.pack(*header) + bytes(100), [60]), [1, 11, 21, 31, 41],
-                {"undecoded_bytes": 108}, f"no frame header at byte {len(WHOLE)}",
-                id=f"no header is {header}",
-            )
-            for header in ((3, 1, 5, 0), (1 << 24, 1, 5, 0), (40, 2, 5, 0), (40, 1, 5, 7))
-        ),
-        pytest.param(
-            cut(WHOLE[:-20], [1000]), [1, 11, 21, 31], {"unfinished_bytes": SIZE - 20}, None,
-            id="the last message is unfinished",
-        ),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_decoded_is_counted(
-    path: Path,
-    parts: list[tuple[int, bytes]],
-    seqs: list[int],
-    counted: dict[str, int],
-    stopped: str | None,
-) -> None:
-    capture(path, parts)
-    tables = extract(path)
-    assert [row["first_seq"] for row in tables["messages"].to_pylist()] == seqs
-    [counts] = tables["decoding"].to_pylist()
-    nothing = dict.fromkeys(("malformed", "missing_bytes", "unfinished_bytes", "undecoded_bytes"), 0)
-    assert {name: counts[name] for name in nothing} == nothing | counted
-    assert (counts["messages"], counts["stopped"]) == (len(seqs), stopped)
-
-
-def test_behind_a_gap_no_message_is_complete(path: Path) -> None:
-    """Nothing shows that the missing bytes came."""
-    capture(path, without(SIZE + 50, 2 * SIZE))
-    tables = extract(path)
-    arrived = [row["t_complete_ns"] is not None for row in tables["messages"].to_pylist()]
-    assert arrived == [True, False, False, False]
-    [gap] = tables["gaps"].to_pylist()
-    assert (gap["stream_offset"], gap["length"], gap["cause"]) == (SIZE + 50, SIZE - 50, "missing")
-
-
-def test_a_connection_whose_beginning_is_missing_is_not_guessed_at(path: Path) -> None:
-    write_pcap(path, at_intervals([segment(77, WHOLE)]))
+@pytest.mark.parametrize("header", [(3, 1, 5, 0), (1 << 24, 1, 5, 0), (40, 2, 5, 0), (40, 1, 5, 7)])
+def test_what_follows_bytes_that_are_no_header_is_not_decoded(path: Path, header: tuple[int, ...]) -> None:
+    whole = encode([Events(EventKind.DATA, 0, 3, 1, 10, 10, 0, 0, bytes(100))])
+    capture(path, cut(whole + HEADER.pack(*header) + bytes(100), [60]))
     tables = extract(path)
     [counts] = tables["decoding"].to_pylist()
-    assert (tables["messages"].num_rows, counts["undecoded_bytes"]) == (0, len(WHOLE))
-    assert "beginning of the connection" in counts["stopped"]
-
-
-def test_a_snapped_capture_still_gives_messages_whose_heads_it_has(path: Path) -> None:
-    whole = encode(batches(5, 1000))
-    records = capture(path, cut(whole, [len(whole) // 5]))
-    write_pcap(path, [snapped(record, 128) for record in records])
-    tables = extract(path)
-    assert [row["first_seq"] for row in tables["messages"].to_pylist()] == [1, 11, 21, 31, 41]
-    assert all(row["t_complete_ns"] for row in tables["messages"].to_pylist())
-    assert {gap["cause"] for gap in tables["gaps"].to_pylist()} == {"snapped"}
+    assert (tables["messages"].num_rows, counts["undecoded_bytes"]) == (1, 108)
+    assert counts["stopped"] == f"no frame header at byte {len(whole)}"
