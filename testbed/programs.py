@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from experiments.declared import Trait
+from experiments.declared import Trait, programs_of
 from experiments.planned.plan import Plan
 from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
@@ -28,6 +28,9 @@ from testbed.runner.contacts import member_of
 from testbed.sandbox.requirements import has_other_users, search_path
 from topologies.errors import InputError
 from topologies.quantities import SIZE
+
+if TYPE_CHECKING:
+    from experiments.model import Experiment
 
 USERS = ("etc/passwd", "etc/group")
 LAUNCHER = "node.tcp.launcher"
@@ -176,6 +179,14 @@ def lacking_of(system: str, programs: Programs | None) -> str | None:
     lacking = missing_here(programs) if programs else ()
     said = ", ".join(f"`{named(need)}` ({need.get})" for need in lacking)
     return f"{system} needs what is not installed: {said}" if lacking else None
+
+
+def lacking_of_experiment(experiment: "Experiment") -> str | None:
+    """Return one line with what the programs of an experiment need and this machine lacks, or None."""
+    try:
+        return lacking_of(experiment.system, programs_of(experiment.system, experiment.images))
+    except InputError as error:  # an image is not there
+        return str(error)
 
 
 def missing_here(programs: Programs) -> list[Need]:

@@ -115,7 +115,9 @@ def _field_docstrings(model: type[StrictModel]) -> dict[str, str]:
             (written,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
             for field, below in itertools.pairwise(cast("ast.ClassDef", written).body):
                 match field, below:
-                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))) if (
+                        name in model.model_fields  # others are variables of the class
+                    ):
                         found[name] = inspect.cleandoc(said)
     return found
 

@@ -5,12 +5,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from experiments.backend_names import SIMULATOR
-from experiments.campaigns.studydir import StudyRecord
 from node.systems import studies_of, systems
 from topologies.errors import InputError
 from topologies.quantities import quantity_of, yaml_name
 
 if TYPE_CHECKING:
+    from experiments.campaigns.studydir import StudyRecord
     from experiments.loader import ExperimentFile
 
 StudyPlan = tuple[str, str, dict[str, Any]]
@@ -95,7 +95,7 @@ def _values(overrides: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-def check_study(record: StudyRecord, file: object) -> None:
+def check_study(record: "StudyRecord", file: object) -> None:
     """Check that a study.json names a study and its parameters. Raises InputError."""
     if record.system not in systems() or record.study not in studies_of(record.system):
         raise InputError(str(file), None, "study", f"{record.system:.40} has no study {record.study:.40}")

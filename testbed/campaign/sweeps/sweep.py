@@ -7,8 +7,6 @@ from dataclasses import replace
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import VARIANT
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
-from experiments.declared import programs_of
-from experiments.model import Experiment
 from experiments.records.run_record import Outcome
 from systems.images.archives import ImageError
 from systems.images.store import describe
@@ -17,9 +15,8 @@ from testbed.campaign.campaign import Campaign
 from testbed.campaign.one_run import ExperimentRunRequest, RunRequest, prepare
 from testbed.campaign.texts.campaign_text import run_line
 from testbed.errors import MachineError
-from testbed.programs import images_of, lacking_of
+from testbed.programs import images_of, lacking_of_experiment
 from testbed.sweeps import with_expectations_judged
-from topologies.errors import InputError
 
 Request = Callable[[SweepRun], RunRequest]
 """Returns the inputs of a run. Raises InputError."""
@@ -61,9 +58,9 @@ class RunningSweep(Campaign[SweepRecord]):
         """Yield a line for each image that is another one than in a run that was made."""
         then: dict[str, str] = {}
         for run in self.record.runs:
-            if run.run is not None and run not in self.record.pending:
-                images = images_of(self.directory.run_of(run).read_run().plan)
-                then.update((each.source, each.digest) for each in images)
+            made = self.directory.run_of(run)
+            if run not in self.record.pending and made.run_json.is_file():  # else its user removed it
+                then.update((each.source, each.digest) for each in images_of(made.read_run().plan))
         for source, digest in then.items():
             try:
                 now = describe(source).digest
@@ -101,11 +98,3 @@ class RunningSweep(Campaign[SweepRecord]):
     def _request_of(self, run: SweepRun) -> RunRequest:
         assert self._request is not None
         return self._request(run)
-
-
-def lacking_of_experiment(experiment: Experiment) -> str | None:
-    """Return one line with what the programs of an experiment need and this machine lacks, or None."""
-    try:
-        return lacking_of(experiment.system, programs_of(experiment.system, experiment.images))
-    except InputError as error:  # an image is not there
-        return str(error)

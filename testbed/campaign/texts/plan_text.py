@@ -37,7 +37,6 @@ from experiments.planned.plan_routes import hops, next_links
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.campaign.backend_selection import open_backend
-from testbed.campaign.sweeps.sweep import lacking_of_experiment
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.links.abilities import with_links_that_can
@@ -45,7 +44,7 @@ from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
-from testbed.programs import LAUNCHER, launches_of
+from testbed.programs import LAUNCHER, lacking_of_experiment, launches_of
 from testbed.run_selection import RunSelection
 from testbed.sandbox.commands import sandbox_command
 from topologies.jitter import NAMES, UNIFORM, named_quantiles

@@ -60,7 +60,7 @@ def test_the_text_says_what_would_run(plan):
     assert "  events.lost == 0" in section(text, "Expected")
     assert section(text, "Disk")[0].endswith("GB for 36 captures, 9 MB/s")
     assert section(text, "Memory") == [
-        "  219 MiB at most for the relay's receive rings, within 256 MiB",
+        "  210 MiB at most for the relay's receive rings, within 256 MiB",
     ]
 
 
