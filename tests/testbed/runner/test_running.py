@@ -1,6 +1,7 @@
 """The phase in which drivers publish and planned faults happen."""
 
 import asyncio
+import signal
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,7 +16,10 @@ from experiments.planned.changes import (
     ProcessAction,
     ProcessChange,
 )
+from experiments.records.observations import ProcessExit
+from testbed.errors import TestbedError
 from testbed.links.emulator import Applied
+from testbed.processes import NodeProcess, Processes
 from testbed.runner.running import until_duration_is_over
 from topologies.link_parameters import LinkParameters
 
@@ -91,3 +95,14 @@ def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(step_s, m
         True,
         True,
     ]
+
+
+def test_a_process_that_the_kernel_killed_for_lack_of_memory_need_not_be_killed():
+    processes = Processes(on_exit=lambda node: None)
+    for name, is_starved in (("r0/starved-0", True), ("r0/ended-0", False)):
+        end = ProcessExit(None, signal.SIGKILL, 1, expected=True, starved=is_starved)
+        processes.nodes[name] = NodeProcess(name, name.replace("/", "-"), pid=1, exit=end)
+    processes.signal("r0/starved-0", signal.SIGKILL, ends=True)
+    for name, ends in (("r0/starved-0", False), ("r0/ended-0", True)):
+        with pytest.raises(TestbedError, match="is not running"):
+            processes.signal(name, signal.SIGTERM, ends=ends)
