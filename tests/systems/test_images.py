@@ -155,7 +155,8 @@ def test_an_image_is_unpacked_once_and_what_was_killed_is_removed(tmp_path, monk
 def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypatch, cache):
     """The program need not be installed then; paths are relative to the experiment."""
     layer = layer_of("nats-server")
-    config = configuration([layer], Entrypoint=["other"], User="1")
+    labels = {"org.opencontainers.image.version": "2.12.1"}
+    config = configuration([layer], Entrypoint=["other"], User="1", Labels=labels)
     saved(tmp_path / "new.tar", {"nats:2": (config, [layer])})
     text = "name: n\ntopology: two-regions\nsystem: nats\nduration: 5s\nroles: {server: 1, publisher: 1}\n"
     text += "workload: {event_size: 50B, rate: 1/s}\nimages: {server: ./new.tar}\n"
@@ -163,6 +164,7 @@ def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypa
     experiment = load_experiment(str(tmp_path / "n.yaml"))
     programs = programs_of(experiment.system, experiment.images)
     assert programs.roles["server"].image.digest == digest(config)
+    assert programs.roles["server"].image.version == "2.12.1"
     assert programs.roles["server"].user == "1"
     assert [need.name for need in programs.needs] == ["nats"]
     for image, problem in {

@@ -1,5 +1,6 @@
 """Execution of studies and sweeps as one list of jobs, and their pages."""
 
+import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
@@ -85,8 +86,10 @@ def go_on(path: Path, *, is_published: bool = False) -> int:
     """Run what is not done of a study or sweep, or of all in a folder, and write the pages.
 
     is_published: also put the numbers into docs/results/. Return the exit code. Raises InputError if there is
-    no study.
+    no study, MachineError if docs/results/ cannot be written.
     """
+    if is_published and not os.access(PAGES, os.W_OK):
+        raise MachineError(f"cannot write the tables below {PAGES} (--publish)")
     listed = [each.parent for each in sorted(path.glob("*/*.json")) if each.name in {RECORD, SWEEP}]
     is_list = bool(listed)
     sweeps = [SweepDirectory(each) for each in listed or [path] if (each / SWEEP).exists()]

@@ -448,7 +448,7 @@ def _program_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
             shown.add(role)
             yield "program", f"{name}: {shlex.join(launch['program']['run'])}"
             if image := launch["program"]["image"]:
-                yield "", f"in the image {image['source']}, {image['digest']}"
+                yield "", f"in the image {image['source']}, {image['digest']} {image['version']}".rstrip()
     if (more := 0 if full else len(plan.processes) - len(shown)) and shown:
         yield "", f"and {more} more of these kinds"
 
