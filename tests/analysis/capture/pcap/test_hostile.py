@@ -166,7 +166,7 @@ def _peak(path: Path) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("kind", ["empty packets", "empty sections", "interfaces", "one lane"])
+@pytest.mark.parametrize("kind", ["empty packets", "empty sections", "interfaces", "empty blocks"])
 @pytest.mark.slow
 def test_many_small_things_take_bounded_memory(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +176,7 @@ def test_many_small_things_take_bounded_memory(
         "empty packets": GOOD["pcap"][:24] + struct.pack("<IIII", 1, 2, 0, 0) * 100_000,
         "empty sections": section() * 400,
         "interfaces": section() + interface() * 10_000,
-        "one lane": section() + interface() + block(77, b"") * 200_000,
+        "empty blocks": section() + interface() + block(77, b"") * 200_000,
     }[kind]
     (tmp_path / "a").write_bytes(content)
     assert _peak(tmp_path / "a") < 30_000_000
