@@ -34,7 +34,7 @@ def test_each_planned_point_has_a_column_even_if_it_was_not_measured():
     plans = [("x", "s", {"peers": peers, "order": "mixed"}) for peers in (100, 10_000)]
     head, _, line, _, origin = numbers_of("s", [measured], plans)
     assert head == "|  | 100 peers | 10,000 peers | paper | where | note |"
-    assert line.startswith("| zones | 25 | not measured | 76 | table 1, 5.4 | missed under every reading")
+    assert line.startswith("| zones | 25 | not measured | 76 | table 1, 5.4 | missed by the default")
     assert origin == "`s`, seeds 1 to 2 at 01234567."
     other = MeasuredPoint(
         "s", {"peers": 10_000}, (1,), "f" * 10, (MeasuredRow("zones", "9", f"{ZONES}.10000"),)
