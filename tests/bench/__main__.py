@@ -22,11 +22,13 @@ SUBJECTS = (
     "packets",
     "scale",
     "links",
+    "processes",
     "peak",
     "hosts",
     "regressions",
     "simulator",
     "zone_visits",
+    "commands",
 )
 NAMED = ("hunt", "native")
 """Measured only by name: hunts take hours, and `native` needs `make native`."""
