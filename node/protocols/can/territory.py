@@ -126,15 +126,12 @@ class Territory:
         """Record the successors of a node."""
         holder = self.claims.others.get(heirs.address)
         known: set[Address] = set()
-        same = 0  # known nodes at the beginning: mostly, one of many replicas is new
         if holder is not None and holder.node.id == heirs.id:
             before, holder.replicas = holder.replicas, heirs.nodes[: heirs.replicas]
-            if heirs.nodes[: len(before)] == holder.heirs[: len(before)]:
-                same = len(before)
-            known, holder.heirs = {each.address for each in holder.heirs[same:]}, heirs.nodes
+            known, holder.heirs = {each.address for each in holder.heirs}, heirs.nodes
             if holder.replicas != before:
                 self._application.zones_changed()
-        for node in heirs.nodes[same:]:
+        for node in heirs.nodes:
             if node.address not in known:
                 self.claims.meet(node)
 

@@ -80,7 +80,6 @@ class SubscriptionStorage:
         self.is_settled = True  # whether all data are where they belong
         self._settle_us = self._expire_us = 0  # times of the next checks
         self._zones: Sequence[Zone] = ()
-        self._replicas: Sequence[NodeHandle] = ()
 
     # --- Updates of subscribers
 
@@ -208,14 +207,11 @@ class SubscriptionStorage:
 
     def changed(self) -> None:
         """Process a change of zones of this peer or its neighbours."""
-        zones, replicas = self._overlay.held(), self._overlay.replicas
-        if zones is self._zones and replicas is self._replicas:
-            return  # a change of neighbours alone
+        zones = self._overlay.held()
         if zones != self._zones:
-            self.is_settled = False
-        self._zones, self._replicas = zones, replicas
+            self._zones, self.is_settled = zones, False
         owned = [zone for zone in zones if self._overlay.is_owner(zone)]
-        copies = set(replicas) if owned else set()
+        copies = {replica for zone in owned for replica in self._overlay.replicas}
         if copies == self._replicated.keys():
             return
         self._replicated = {replica: each for replica, each in self._replicated.items() if replica in copies}
