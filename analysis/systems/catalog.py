@@ -6,42 +6,33 @@ from analysis.pages.report.charts.sweep_charts import ChartBuilder
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Report, ReportSection
 from analysis.pages.study.results import StudyContent, StudyResults
-from analysis.systems import (
-    meghdoot_failures,
-    meghdoot_hops,
-    meghdoot_paper,
-    meghdoot_readings,
-    meghdoot_report,
-    scribe_churn,
-    scribe_depth,
-    scribe_groups,
-    scribe_joins,
-    scribe_report,
-    scribe_routes,
-    sprinkler_figures,
-)
+from analysis.systems.meghdoot import failures, hops, paper, readings
+from analysis.systems.meghdoot.report import report as meghdoot_report
+from analysis.systems.scribe import churn, depth, groups, joins, routes
+from analysis.systems.scribe.report import report as scribe_report
+from analysis.systems.sprinkler.figures import FIGURES
 from experiments.records.rundir import RunDirectory
 from node.systems import report_of
 
-REPORTS: Mapping[str, Report] = {"meghdoot": meghdoot_report.report, "scribe": scribe_report.report}
+REPORTS: Mapping[str, Report] = {"meghdoot": meghdoot_report, "scribe": scribe_report}
 STUDY_PAGES: Mapping[str, Callable[[StudyResults], StudyContent]] = {
-    "meghdoot-events": meghdoot_paper.page,
-    "meghdoot-failures": meghdoot_failures.page,
-    "meghdoot-hops": meghdoot_hops.page,
-    "meghdoot-readings": meghdoot_readings.page,
-    "meghdoot-stocks": meghdoot_paper.page,
-    "meghdoot-subscriptions": meghdoot_paper.page,
-    "meghdoot-uniform": meghdoot_paper.page,
-    "scribe-churn": scribe_churn.page,
-    "scribe-depth": scribe_depth.page,
-    "scribe-groups": scribe_groups.page,
-    "scribe-groups-bounded": scribe_groups.page,
-    "scribe-joins": scribe_joins.page,
-    "scribe-routes": scribe_routes.page,
-    "scribe-small-groups": scribe_groups.page,
-    "scribe-small-groups-collapse": scribe_groups.page,
+    "meghdoot-events": paper.page,
+    "meghdoot-failures": failures.page,
+    "meghdoot-hops": hops.page,
+    "meghdoot-readings": readings.page,
+    "meghdoot-stocks": paper.page,
+    "meghdoot-subscriptions": paper.page,
+    "meghdoot-uniform": paper.page,
+    "scribe-churn": churn.page,
+    "scribe-depth": depth.page,
+    "scribe-groups": groups.page,
+    "scribe-groups-bounded": groups.page,
+    "scribe-joins": joins.page,
+    "scribe-routes": routes.page,
+    "scribe-small-groups": groups.page,
+    "scribe-small-groups-collapse": groups.page,
 }
-PAPERS: Mapping[str, Mapping[str, ChartBuilder]] = {"sprinkler-2013": sprinkler_figures.FIGURES}
+PAPERS: Mapping[str, Mapping[str, ChartBuilder]] = {"sprinkler-2013": FIGURES}
 """Builders of charts, by the name of a paper in experiments (`paper.document`) and figure."""
 
 

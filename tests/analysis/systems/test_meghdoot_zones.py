@@ -6,10 +6,10 @@ from ipaddress import IPv4Address
 import pytest
 
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.systems.meghdoot_report import report
-from analysis.systems.meghdoot_slices import slices, through
-from analysis.systems.meghdoot_way import pairs_of
-from analysis.systems.meghdoot_zones import covered, read_zones, unsettled
+from analysis.systems.meghdoot.report import report
+from analysis.systems.meghdoot.slices import slices, through
+from analysis.systems.meghdoot.way import pairs_of
+from analysis.systems.meghdoot.zones import covered, read_zones, unsettled
 from analysis.timelines.run_metadata import read_metadata
 from experiments.records.rundir import RunDirectory
 from node.core.content.content import attributes_of

@@ -7,8 +7,8 @@ import pytest
 
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.systems.catalog import sections
-from analysis.systems.scribe_report import report
-from analysis.systems.scribe_trees import read_trees
+from analysis.systems.scribe.report import report
+from analysis.systems.scribe.trees import read_trees
 from analysis.timelines.run_metadata import read_metadata
 from experiments.records.rundir import RunDirectory
 from node.protocols.scribe.messages import topic_key

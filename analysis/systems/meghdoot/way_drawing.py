@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from analysis.pages.report.formatting import count_of, seconds
 from analysis.pages.report.sections import Dot, HostPlaces, Panel, PanelBox, PanelEdge, PanelRow
-from analysis.systems.meghdoot_slices import Slice, boxes, through
-from analysis.systems.meghdoot_way import EventPath
-from analysis.systems.meghdoot_zones import Holding, ZoneHistory
+from analysis.systems.meghdoot.slices import Slice, boxes, through
+from analysis.systems.meghdoot.way import EventPath
+from analysis.systems.meghdoot.zones import Holding, ZoneHistory
 from analysis.timelines.run_metadata import RunMetadata
 from node.core.content.content import ContentAttribute
 from node.core.epochs import format_seq

@@ -11,8 +11,8 @@ from analysis.pages.report.charts.sweep_charts import ChartBuilder, SweepChart, 
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, number, percent, with_unit
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.papers import PaperComparison, paper_number, paper_value
-from analysis.systems.sprinkler_collection import figure_9, figure_10
-from analysis.systems.sprinkler_outage import figure_1, figure_7
+from analysis.systems.sprinkler.collection import figure_9, figure_10
+from analysis.systems.sprinkler.outage import figure_1, figure_7
 
 PAPER = "sprinkler-2013"
 UNSAID = "only in the figure"

@@ -17,10 +17,10 @@ from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Panel, PanelRow, ReportSection, places
 from analysis.pages.report.tables import Column, PageTable, TableCell, label, quantity, table
-from analysis.systems.meghdoot_slices import boxes, slices
-from analysis.systems.meghdoot_way import path_of_event
-from analysis.systems.meghdoot_way_drawing import way_row
-from analysis.systems.meghdoot_zones import (
+from analysis.systems.meghdoot.slices import boxes, slices
+from analysis.systems.meghdoot.way import path_of_event
+from analysis.systems.meghdoot.way_drawing import way_row
+from analysis.systems.meghdoot.zones import (
     Holding,
     UnsettledPeriod,
     ZoneHistory,

@@ -9,7 +9,7 @@ from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Measure, StudyContent, StudyResults
 from analysis.systems.papers import PaperComparison, PaperValue, paper_value
-from analysis.systems.scribe_depth import DIGIT_VALUES
+from analysis.systems.scribe.depth import DIGIT_VALUES
 
 MADE = {"joins": "by joins", "at once": "constructed directly"}
 

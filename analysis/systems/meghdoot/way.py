@@ -16,7 +16,7 @@ from analysis.messages.label import address_text
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ENDS_COLUMNS
-from analysis.systems.meghdoot_zones import Holding, ZoneHistory
+from analysis.systems.meghdoot.zones import Holding, ZoneHistory
 from analysis.timelines.arrays import Ints
 from analysis.timelines.delivery.content import ContentFiles, ContentRecords
 from analysis.timelines.delivery.delivery_records import read_files

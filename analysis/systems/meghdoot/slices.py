@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.pages.report.formatting import number
 from analysis.pages.report.sections import HEIGHT, WIDTH, PanelBox, RegionLabel
-from analysis.systems.meghdoot_zones import Holding
+from analysis.systems.meghdoot.zones import Holding
 from analysis.timelines.arrays import Bools, Floats, Ints
 from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import TOP, Point, Zone, whole_space

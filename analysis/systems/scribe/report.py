@@ -23,7 +23,7 @@ from analysis.pages.report.sections import (
     places,
 )
 from analysis.pages.report.tables import PageTable, label, quantity, table
-from analysis.systems.scribe_trees import TopicTree, read_trees
+from analysis.systems.scribe.trees import TopicTree, read_trees
 from analysis.timelines.delivery.confirmations import Planned, planned_subscriptions
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait

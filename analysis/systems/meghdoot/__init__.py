@@ -1,0 +1,1 @@
+"""Meghdoot: a section of reports with zones and paths, pages of studies."""

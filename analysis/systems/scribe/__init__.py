@@ -1,0 +1,1 @@
+"""Scribe: a section of reports with its trees, pages of studies."""

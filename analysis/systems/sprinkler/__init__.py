@@ -1,0 +1,1 @@
+"""Sprinkler: the figures of its paper, from sweeps."""
