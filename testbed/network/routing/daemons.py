@@ -2,7 +2,8 @@
 
 Each folder that the daemons write to is a tmpfs, which exists only in the run's sandbox: nothing of the
 machine's own FRR is read or changed, and nothing is left, however the run ends. The run directory keeps the
-configurations, the daemons' logs, and what `ip monitor` tells of each gateway's routes.
+configurations, the daemons' logs, and what `ip monitor` tells of each gateway's routes and interfaces. An
+interface that goes down takes its routes along, and the kernel does not report these (`fib_sync_down_dev`).
 """
 
 import asyncio
@@ -43,6 +44,7 @@ SETTLE_HELLOS = 4
 """Routes must settle within this many hello intervals and a minute."""
 CHANGES_MAX = 100_000
 _CHANGE = re.compile(r"\[(\S+)\] (Deleted )?(\d+\.\d+\.\d+\.\d+/\d+) .*?dev (\S+)")
+_INTERFACE = re.compile(r"\[(\S+)\] (?:Deleted )?\d+: ([^:@]+)[^<]*<([^>]*)>")
 
 
 def check_routing(plan: Plan) -> None:
@@ -117,7 +119,7 @@ class RoutingDaemons:
         assert self._plan.routing is not None
         folder = FILES / gateway
         folder.mkdir()
-        await self._run(gateway, "routes", ["ip", "-ts", "-4", "monitor", "route"])
+        await self._run(gateway, "routes", ["ip", "-ts", "-4", "monitor", "route", "link"])
         for daemon in daemons(self._plan.routing):
             text = configuration(self._plan, self._layout, gateway, daemon)
             for file in (folder / f"{daemon}.conf", self._folder / f"{gateway}-{daemon}.conf"):
@@ -171,14 +173,21 @@ class RoutingDaemons:
         links = {interface.name: interface.link for interface in self._layout.of_host(gateway)}
         targets = {IPv4Network(region.subnet): region.name for region in self._plan.regions}
         own, last = self._gateways[gateway], dict[str, str]()
-        for found in map(_CHANGE.match, log.read_text().splitlines() if log.exists() else ()):
-            target = targets.get(IPv4Network(found[3])) if found else None
-            link = "" if found is None or found[2] else links.get(found[4], "")
-            if found is None or target is None or target == own or last.get(target, "") == link:
-                continue  # also if the kernel only numbers the same next hop differently
-            last[target] = link
+        for line in log.read_text().splitlines() if log.exists() else ():
+            if found := _CHANGE.match(line):
+                target = targets.get(IPv4Network(found[3]))
+                changed = {} if target is None else {target: "" if found[2] else links.get(found[4], "")}
+            elif (found := _INTERFACE.match(line)) and "LOWER_UP" not in found[3].split(","):
+                down = links.get(found[2])
+                changed = {target: "" for target, link in last.items() if link and link == down}
+            else:
+                continue
             when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
-            yield RouteChange(int(when.timestamp()) * 10**9 + when.microsecond * 1000, own, target, link)
+            t_ns = int(when.timestamp()) * 10**9 + when.microsecond * 1000
+            for target, link in changed.items():
+                if target != own and last.get(target, "") != link:  # the same next hop may get a new number
+                    last[target] = link
+                    yield RouteChange(t_ns, own, target, link)
 
 
 def _command(folder: Path, daemon: str) -> list[str]:

@@ -150,15 +150,27 @@ MONITORED = """\
 [2026-01-01T10:00:01.5] 10.1.0.0/16 nhid 22 via 10.255.0.2 dev eth1 proto ospf metric 20
 [2026-01-01T10:00:02.5] 10.255.0.0/30 nhid 9 via 10.255.0.2 dev eth1 proto ospf metric 20
 [2026-01-01T10:00:03.5] Deleted 10.1.0.0/16 nhid 22 via 10.255.0.2 dev eth1 proto ospf metric 20
+[2026-01-01T10:00:04.5] 10.1.0.0/16 nhid 23 via 10.255.0.2 dev eth1 proto ospf metric 20
+[2026-01-01T10:00:05.5] 2: eth0@if3: <NO-CARRIER,BROADCAST,MULTICAST,UP,M-DOWN> mtu 1500 state LOWERLAYERDOWN
+[2026-01-01T10:00:06.5] 3: eth1@if5: <BROADCAST,MULTICAST> mtu 1500 qdisc noqueue state DOWN group default
+    link/ether 2e:88:b8:d1:49:ee brd ff:ff:ff:ff:ff:ff
+[2026-01-01T10:00:07.5] 3: eth1@if5: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP
+[2026-01-01T10:00:08.5] 10.1.0.0/16 nhid 23 via 10.255.0.2 dev eth1 proto ospf metric 20
 """
 
 
-def test_a_route_that_the_kernel_only_numbers_differently_has_not_changed(tmp_path):
+def test_changes_are_those_of_the_link_also_when_its_interface_goes_down(tmp_path):
     run = RunDirectory(tmp_path)
     run.routing.mkdir()
     (run.routing / "a-gw-routes.log").write_text(MONITORED)
     found = daemons.RoutingDaemons(plan_of(tmp_path, "ospf"), run, str).changes()
-    assert [(each.region, each.target, each.link) for each in found] == [("a", "b", "a-b"), ("a", "b", "")]
+    assert [(each.t_ns // 10**9 % 60, each.region, each.target, each.link) for each in found] == [
+        (0, "a", "b", "a-b"),
+        (3, "a", "b", ""),
+        (4, "a", "b", "a-b"),
+        (6, "a", "b", ""),
+        (8, "a", "b", "a-b"),
+    ]
 
 
 def test_routes_are_followed_through_their_changes(tmp_path):
