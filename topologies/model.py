@@ -354,10 +354,7 @@ class Topology(StrictModel):
             for number, link in enumerate(self.links):
                 if link.weight:
                     raise problem("is for static routes: leave it out", "links", number, "weight")
-                both = link.forward_parameters, link.backward_parameters
-                unfit = self.routing.unfit(
-                    [each.delay_us for each in both], [each.jitter_us for each in both]
-                )
+                unfit = self.routing.unfit(link.forward_parameters, link.backward_parameters)
                 if unfit is not None:
                     raise problem(unfit[1], "links", number, unfit[0])
         return self

@@ -1,11 +1,12 @@
 """How the gateways of a topology find their routes: fixed, or by a routing protocol with its timers."""
 
-from collections.abc import Sequence
+from math import ceil, inf
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from topologies.quantities import DURATION
+from topologies.link_parameters import LinkParameters
+from topologies.quantities import DURATION, FRACTION, RATE
 from topologies.strict import DurationUs, StrictModel, WholeNumber, problem
 
 STATIC: Final = "static"
@@ -20,6 +21,12 @@ every 5 s (RFC 2328), BGP connects again every 120 s (RFC 4271, 8.2.2).
 OSPF_COST_US, OSPF_COST_MAX = 100, 65_535
 """The delay for each unit of OSPF's cost, and its largest cost (RFC 2328, 16 bits)."""
 OSPF_DELAY_US_MAX = OSPF_COST_US * OSPF_COST_MAX
+LOSS_MAX = 0.5
+"""The limit of loss and of corruption: beyond it gateways that agreed soon take each other for dead."""
+RATE_SHARE_MAX = 0.5
+"""The largest part of a link's rate that hellos and BFD may take."""
+HELLO_BYTES, BFD_BYTES = {OSPF: 82, BGP: 85 + 66}, 66
+"""The frame of a hello, BGP's with its acknowledgement (RFC 2328, 4271), and that of BFD (RFC 5880)."""
 
 
 def ospf_cost(delay_us: int) -> int:
@@ -70,12 +77,26 @@ class Routing(StrictModel):
         hello_us, dead_us = STOCK_US[self.protocol]
         return self.hello_us or hello_us, self.dead_us or dead_us
 
-    def unfit(self, delays_us: Sequence[int], jitters_us: Sequence[int]) -> tuple[str, str] | None:
+    @property
+    def least_rate_bits_per_s(self) -> int:
+        """The least rate of a link that carries the packets of neighbours."""
+        bytes_per_s = HELLO_BYTES[self.protocol] * SECOND_US / self.timers_us[0]
+        bytes_per_s += 0 if self.bfd is None else BFD_BYTES * SECOND_US / self.bfd.interval_us
+        return ceil(8 * bytes_per_s / RATE_SHARE_MAX)
+
+    def unfit(self, *both: LinkParameters) -> tuple[str, str] | None:
         """Return the field of a link over which gateways would never agree, and why; None if they can.
 
-        delays_us, jitters_us: of both directions. FRR 8.4 was tried with delays up to 9 s and jitter up to
-        0.9 s: BFD sends each second until its neighbour has answered (RFC 5880, 6.8.3).
+        both: its directions. FRR 8.4 was tried with delays up to 9 s and jitter up to 0.9 s: BFD sends each
+        second until its neighbour has answered (RFC 5880, 6.8.3).
         """
+        delays_us, jitters_us = [each.delay_us for each in both], [each.jitter_us for each in both]
+        because = "because of topology.routing"
+        for name in ("loss", "corrupt"):
+            if any(getattr(each, name) >= LOSS_MAX for each in both):
+                return name, f"must be less than {FRACTION.format(LOSS_MAX)} {because}"
+        if any((each.rate_bits_per_s or inf) < self.least_rate_bits_per_s for each in both):
+            return "rate", f"must be at least {RATE.format(self.least_rate_bits_per_s)} {because}"
         hello_us, dead_us = self.timers_us
         limits = [
             ("dead", dead_us // 2, dead_us - hello_us),

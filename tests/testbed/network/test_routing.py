@@ -110,6 +110,13 @@ def test_a_wrong_setting_is_refused_with_its_field(tmp_path, routing, said):
             "{protocol: ospf, dead: 11s}",
             "at most 500ms because of",
         ),
+        ("delay: 9ms, loss: 50%", "bgp", "links.0.loss: must be less than 50% because of topology.routing"),
+        ("delay: 9ms, corrupt: 100%", "ospf", "links.0.corrupt: must be less than 50%"),
+        (
+            "delay: 9ms, rate: 8kbit",
+            "{protocol: ospf, hello: 1s, bfd: {interval: 10ms}}",
+            "links.0.rate: must be at least 106912bit because",
+        ),
     ],
 )
 def test_a_link_over_which_gateways_never_agree_is_refused(tmp_path, link, routing, said):
