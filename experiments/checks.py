@@ -10,7 +10,7 @@ from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate, Throttle
 from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
 from experiments.faults.links import Restore, SetLink
-from experiments.faults.processes import JoinFault, ProcessFault, Restart
+from experiments.faults.processes import Continue, JoinFault, Kill, LeaveFault, ProcessFault, Restart, Stop
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
 from experiments.planned.churn_schedule import candidates
@@ -35,6 +35,9 @@ NAMES_COMPARED = 1000
 """Number of processes among which the nearest name is looked for."""
 
 Problem = tuple[FieldPath, str]
+
+_RUNNING = Kill | LeaveFault | Stop | Continue
+"""Faults on a process that runs."""
 
 
 def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
@@ -295,7 +298,8 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
     """Check the order of faults on a process.
 
     A restart or replacement needs an earlier kill or leave, or a fault that may end a program (a full disk,
-    little memory); a continue needs a stop; a join must come first.
+    little memory); a continue needs a stop; a join must come first. After a kill or leave, a process must be
+    restarted before it is ended, stopped or continued again. Faults with a trigger have no known order.
     """
     if isinstance(fault, EnvironmentFault):
         return
@@ -306,10 +310,19 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
-    earlier = [other.kind for other in before if not isinstance(other, EnvironmentFault)]
+    ordered = [other for other in before if not isinstance(other, EnvironmentFault)]
+    earlier = [other.kind for other in ordered]
+    last = next((each for each in reversed(ordered) if isinstance(each, Kill | LeaveFault | Restart)), None)
+    has_trigger = any(isinstance(each, TriggeredFault) and each.when for each in (*ordered, fault))
+    ends_itself = programs_of(experiment.system) is not None  # programs may end without a fault
     path: FieldPath = ("faults", number, fault.kind)
-    may_have_ended = isinstance(fault, Restart) and any(isinstance(each, Fill | Throttle) for each in before)
+    is_restart = isinstance(fault, Restart)
+    may_have_ended = is_restart and any(isinstance(each, Fill | Throttle) for each in before)
     if fault.needs and not may_have_ended and not any(kind in fault.needs for kind in earlier):
         yield path, f"no {' or '.join(fault.needs)} of {fault.process} comes before it"
     if isinstance(fault, JoinFault) and earlier:
         yield path, f"its {earlier[0]} comes before it, but {fault.process} is not there until it joins"
+    elif isinstance(last, Kill | LeaveFault) and isinstance(fault, _RUNNING) and not has_trigger:
+        yield path, f"its {last.kind} comes before it: restart {fault.process} in between"
+    elif is_restart and isinstance(last, Restart) and not (ends_itself or may_have_ended or has_trigger):
+        yield path, f"{fault.process} runs since its {last.kind}: kill it in between"

@@ -135,6 +135,18 @@ CUT, RESTORE = "cut: [r0, r1]", "restore: cut"
         (RESTORE, "kill: r0/proxy-1", 10, "faults.1.kill: there is no process r0/proxy-1: did"),
         (RESTORE, "restart: r0/proxy-0", 10, "faults.1.restart: no kill or leave of r0/proxy-0 comes"),
         (RESTORE, "continue: r0/proxy-0", 10, "faults.1.continue: no stop of r0/proxy-0"),
+        (
+            RESTORE,
+            "kill: r0/proxy-0}\n  - {at: 21s, kill: r0/proxy-0",
+            11,
+            "faults.2.kill: its kill comes before it: restart r0/proxy-0 in between",
+        ),
+        (
+            RESTORE,
+            "kill: r0/proxy-0}\n  - {at: 21s, restart: r0/proxy-0}\n  - {at: 22s, restart: r0/proxy-0",
+            12,
+            "faults.3.restart: r0/proxy-0 runs since its restart: kill it in between",
+        ),
         ("{name: cut, at: 10s, cut: [r0, r1]}", "cut", 9, "faults.0: should be a mapping such as"),
         (RESTORE, "restore: cutt", 10, "faults.1.restore: no fault that a restore ends, and no link, is"),
         (RESTORE, "restore: [r0]", 10, "faults.1.restore: should be a fault's name, a link's or"),
