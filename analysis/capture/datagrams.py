@@ -10,7 +10,7 @@ emitted in this order, after the time that TCP segments wait too.
 Datagrams to multicast groups count at their sender, and at each host that has joined (`groups`).
 
 Fragmented datagrams are reassembled first. If fragments are missing, the receiver discards the datagram; it
-is not searched, and GAPS names the missing bytes by their offset in it.
+is not searched, and GAPS names the missing bytes by their offset in it. Nor is one whose checksum is wrong.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ class DatagramMarkers:
             whole_bytes = self._whole_bytes(columns, rows)
             for row, whole in zip(rows.tolist(), whole_bytes.tolist(), strict=True):
                 datagram = self._datagram(columns, row, whole)
-                if datagram is not None:
+                if datagram is not None and not datagram.is_damaged(self._data):
                     self._search(datagram)
             if rows.size:
                 self._latest_ns = max(self._latest_ns, int(columns["t_ns"][rows].max()))

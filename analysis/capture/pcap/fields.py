@@ -307,7 +307,8 @@ def _digest_udp(data: Bytes, records: PacketRecords, columns: Columns) -> None:
 
 CHECKED_BYTES_MAX = 9_216
 """IP packets up to a large MTU; longer ones are offloaded frames, whose checksum is still to be computed."""
-_ONES = 0xFFFF
+ONES = 0xFFFF
+"""The modulus of checksums in ones' complement (RFC 1071)."""
 
 
 def _check(data: Bytes, records: PacketRecords, layers: Layers) -> None:
@@ -333,20 +334,20 @@ def checksum_state(packet: bytes | memoryview) -> int:
     is_fragment = packet[6] & 0x3F or packet[7]
     if packet[0] >> 4 != 4 or is_fragment or size < _UDP_BYTES:
         return 0
-    if _sum(packet[:header]):
+    if ones_sum(packet[:header]):
         return -1
     field = header + (16 if packet[9] == _TCP else 6)
     said = int.from_bytes(packet[field : field + 2])
     if packet[9] == _UDP and not said:
         return 0
-    pseudo = (_sum(packet[12:20]) + packet[9] + size) % _ONES
-    if said % _ONES == pseudo:
+    pseudo = (ones_sum(packet[12:20]) + packet[9] + size) % ONES
+    if said % ONES == pseudo:
         return 1
     if size > CHECKED_BYTES_MAX:
         return 0
-    return -1 if (_sum(packet[header:]) + pseudo) % _ONES else 1
+    return -1 if (ones_sum(packet[header:]) + pseudo) % ONES else 1
 
 
-def _sum(data: bytes | memoryview) -> int:
+def ones_sum(data: bytes | memoryview) -> int:
     """Return the ones' complement sum of 16-bit words, with 0 for 0xFFFF; odd data is padded with 0."""
-    return int.from_bytes(data) % _ONES * (256 if len(data) % 2 else 1) % _ONES
+    return int.from_bytes(data) % ONES * (256 if len(data) % 2 else 1) % ONES

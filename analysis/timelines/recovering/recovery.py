@@ -16,8 +16,8 @@ times themselves are defined in `recovery_times`.
 
 Faults of one instant are one event: each has the figures of the pairs that it affected itself.
 
-Lost events belong to the last instant with faults before their loss became visible, which is when the client
-received a later event.
+Lost events belong to the last instant with faults before they were due at the client: at the time of their
+publication, plus the median latency of their stream there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.delivery.stream_paths import length_us
-from analysis.timelines.delivery.stream_pieces import CELLS_MAX
+from analysis.timelines.delivery.stream_pieces import CELLS_MAX, ClientPieces
 from analysis.timelines.recovering.delivery_history import AROUND_NS, DeliveryHistory
 from analysis.timelines.recovering.gaps import ClientWaits
 from analysis.timelines.recovering.recovery_times import PairPieces, PairTimes, benchmark, measure
@@ -188,8 +188,8 @@ def _by_hosts_apart(history: DeliveryHistory, fault: RunFault, client: str) -> s
 def lost_after(history: DeliveryHistory) -> Ints:
     """Return how many published events never arrived, by client and instant with faults.
 
-    Events count for the instant before their loss became visible; `recovery_table` assigns them to its
-    faults.
+    Events count for the instant before they were due. If they were due before the first one, and the next
+    event came after it, they count for that. `recovery_table` assigns them to its faults.
     """
     cut, metadata = history.cut, history.metadata
     missing = (cut.arrived_ns == NEVER) & (cut.published_ns != NEVER)
@@ -201,9 +201,21 @@ def lost_after(history: DeliveryHistory) -> Ints:
     if len(some):
         seen_ns = np.minimum.accumulate(cut.arrived_ns[some, ::-1], axis=1)[:, ::-1]
         client, piece = np.nonzero(missing[some])
-        instant = np.searchsorted(starts, seen_ns[client, piece], side="right") - 1
-        within = instant >= 0
+        due_ns = cut.published_ns[piece] + _usual_ns(cut, some)[client]
+        instant = np.searchsorted(starts, due_ns, side="right") - 1
+        within = (instant >= 0) | (seen_ns[client, piece] >= starts[0])
+        instant = np.maximum(instant, 0)
         np.add.at(found, (some[client[within]], instant[within]), cut.count[piece[within]])
+    return found
+
+
+def _usual_ns(cut: ClientPieces, clients: Ints) -> Ints:
+    """Return the median latency of what arrived at each of these clients; 0 if nothing did."""
+    found = np.zeros(len(clients), np.int64)
+    for place, client in enumerate(clients):
+        came = (cut.arrived_ns[client] != NEVER) & (cut.published_ns != NEVER)
+        if came.any():
+            found[place] = np.median((cut.arrived_ns[client] - cut.published_ns)[came])
     return found
 
 

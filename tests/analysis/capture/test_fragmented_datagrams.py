@@ -131,3 +131,14 @@ def test_waiting_datagrams_and_gaps_are_bounded(tmp_path: Path, monkeypatch: pyt
     frames = [ipv4(number, number=number) for number in range(1, 13)]
     found = extracted(tmp_path, at_intervals([each[0] for each in frames] + [each[1] for each in frames]))
     assert (seqs(found), len(gaps_in(found))) == ([], 5)
+
+
+@both
+@pytest.mark.parametrize("size", [1_480, 65_000])
+def test_a_datagram_with_a_wrong_checksum_never_reached_its_program(
+    tmp_path: Path, cut: Cut, size: int
+) -> None:
+    *frames, last = cut(1, number=1, size=size)
+    damaged = last[:-1] + bytes([last[-1] ^ 1])
+    found = extracted(tmp_path, at_intervals([*frames, damaged, *cut(2, number=2, size=size)]))
+    assert seqs(found) == [2]

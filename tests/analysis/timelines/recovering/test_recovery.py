@@ -157,7 +157,16 @@ def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone():
     assert ("dead", "r3-client-1") in affected
 
 
-def test_lost_events_count_for_the_fault_before_the_loss_shows():
+def test_what_is_lost_until_the_restore_counts_for_the_cut():
+    arrived = (pc.field("host") == "r3-client-0") & (pc.field("kind") == "arrived")
+    gone = arrived & (pc.field("t_ns") > ZERO + CUT) & (pc.field("t_ns") < ZERO + RESTORED)
+    rows = rows_of(simulate().stream(2).filter(~gone), facts_of(), 2)
+    (lost,) = {key: row["lost"] for key, row in rows.items() if row["lost"]}.items()
+    assert lost[0] == ("cut", "r3-client-0")
+    assert lost[1] > 1_000
+
+
+def test_lost_events_count_for_the_fault_during_which_they_were_due():
     arrived = (pc.field("host") == "r3-client-0") & (pc.field("kind") == "arrived")
     gone = arrived & (pc.field("first_seq") >= 2501) & (pc.field("first_seq") < 2541)
     rows = rows_of(simulate().stream(2).filter(~gone), facts_of(), 2)
