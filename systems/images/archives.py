@@ -19,12 +19,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 JSON_BYTES_MAX = 8 << 20
 LAYERS_MAX = 500
+FILES_MAX = 10_000
+"""Files of an archive, each a layer or a description of one of its images."""
+HEADER_BYTES_MAX = 1 << 20
+"""Extended headers, which tarfile reads whole: long names and attributes (pax(1))."""
+PATH_CHARACTERS_MAX = 4096
+EXTENDED = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
+TAR_ERRORS = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, RecursionError)
+"""Errors of tarfile for a damaged archive; RecursionError: a header for a header for a header."""
 INDEXES_MAX = 3
 """Nested indexes: one per registry's list of platforms is usual."""
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -33,6 +49,7 @@ BLOBS = "blobs/sha256/"
 NAME = "org.opencontainers.image.ref.name"
 VERSION = "org.opencontainers.image.version"
 Content = TypeVar("Content")
+EntryKind = TypeVar("EntryKind", bound=tarfile.TarInfo)
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Empty = BeforeValidator(lambda given: () if given is None else given)
 Texts = Annotated[tuple[str, ...], Empty]
@@ -40,6 +57,33 @@ Texts = Annotated[tuple[str, ...], Empty]
 
 class ImageError(Exception):
     """An image cannot be used; the message names it and the reason."""
+
+
+class CheckedEntry(tarfile.TarInfo):
+    """An entry of an archive whose headers have sizes that can be: others would fill the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Parse a header. Raises tarfile.TarError."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in EXTENDED and found.size > HEADER_BYTES_MAX:
+            raise tarfile.TarError(f"a header is larger than {HEADER_BYTES_MAX >> 20} MiB")
+        return _checked(found)
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        """Read the next entry. Raises tarfile.TarError."""
+        found = _checked(super().fromtarfile(tarfile))
+        found.pax_headers = tarfile.pax_headers = {}  # they are applied
+        return found
+
+
+def _checked(entry: EntryKind) -> EntryKind:
+    if entry.size < 0:
+        raise tarfile.TarError("it is damaged: an entry has a negative size")
+    if max(len(entry.name), len(entry.linkname)) > PATH_CHARACTERS_MAX:
+        raise tarfile.TarError(f"a name is longer than {PATH_CHARACTERS_MAX} characters")
+    return entry
 
 
 class _Platform(BaseModel):
@@ -126,7 +170,11 @@ class Files:
 
     def __init__(self, path: Path, archive: tarfile.TarFile | None) -> None:
         self._path, self._archive = path, archive
-        self._members = {each.name.removeprefix("./"): each for each in archive or ()}
+        self._members: dict[str, tarfile.TarInfo] = {}
+        for number, each in enumerate(archive or (), 1):
+            self._members[each.name.removeprefix("./")] = each
+            if number > FILES_MAX:
+                raise ImageError(f"{path} has more than {FILES_MAX:,} files")
 
     def has(self, name: str) -> bool:
         """Return whether there is a file of this name."""
@@ -161,10 +209,13 @@ def opened(path: Path) -> Iterator[Files]:
             is_folder = path.is_dir()
             if not is_folder and path.exists() and not path.is_file():
                 raise ImageError(f"{path} is neither a folder nor a file")
-            yield Files(path, None if is_folder else stack.enter_context(tarfile.open(path)))
+            yield Files(
+                path,
+                None if is_folder else stack.enter_context(tarfile.open(path, tarinfo=CheckedEntry)),
+            )
     except OSError as error:
         raise ImageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except TAR_ERRORS as error:
         reason = str(error).partition("\n")[0].rstrip(":")  # then what it said as each kind of archive
         raise ImageError(f"{path} is no archive of an image, or is damaged: {reason}") from None
 

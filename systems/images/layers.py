@@ -15,22 +15,30 @@ import stat
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
 import zstandard
 
-from systems.images.archives import Files, ImageDescription, ImageError
+from systems.images.archives import TAR_ERRORS, CheckedEntry, Files, ImageDescription, ImageError
 
 BYTES_MAX = 64 << 30
 """The largest layer, and all files together; less on a disk with little room."""
 ROOM_SHARE = 2
-"""A layer, and all files, each may take this part of the disk's free space: other programs need it, too."""
+"""A layer and all files together may take this part of the disk's free space and of its inodes: other
+programs need these, too.
+"""
+BLOCK_BYTES = 4096
+"""The least size of a file or folder on most file systems."""
 ENTRIES_MAX = 2_000_000
+DEPTH_MAX = 256
+"""Folders within one another: removing them calls itself for each."""
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in the kernel (path_resolution(7))."""
 CHUNK_BYTES = 1 << 20
+NAME_CHARACTERS_MAX = 320
+"""The longest name of a file in an error."""
 FIRST_LINE_BYTES_MAX = 256
 """A script's first line, as the kernel reads it (execve(2))."""
 WHITEOUT = ".wh."
@@ -43,14 +51,13 @@ def unpack(files: Files, image: ImageDescription, root: Path, *, keeps_owners: b
 
     keeps_owners: give files the users of the image; otherwise they belong to the caller.
     """
-    most = min(BYTES_MAX, shutil.disk_usage(root).free // ROOM_SHARE)
-    filling = _Root(root, most, keeps_owners=keeps_owners)
+    filling = _Root(root, keeps_owners=keeps_owners)
     for name, digest in image.layers:
         with tempfile.TemporaryFile(dir=root.parent) as layer, files.open(name) as packed:
-            _check_content(packed, layer, digest, name, most)
             try:
+                _check_content(packed, layer, digest, name, filling.make_room)
                 filling.add(layer)
-            except (OSError, ValueError, tarfile.TarError) as error:
+            except (OSError, ValueError, *TAR_ERRORS) as error:
                 raise ImageError(f"layer {name} cannot be unpacked: {error}") from None
     filling.finish()
 
@@ -124,15 +131,16 @@ def debian_version(root: Path, program: str) -> str | None:
     return found and found[2]
 
 
-def _check_content(packed: IO[bytes], layer: IO[bytes], digest: str, name: str, most: int) -> None:
-    """Write the uncompressed layer, and check that it has its digest."""
+def _check_content(
+    packed: IO[bytes], layer: IO[bytes], digest: str, name: str, make_room: Callable[[int], None]
+) -> None:
+    """Write the uncompressed layer, and check that it has its digest. make_room: gets its size."""
     found, size = hashlib.sha256(), 0
     try:
         with _uncompressed(packed) as content:
             while chunk := content.read(CHUNK_BYTES):
                 size += len(chunk)
-                if size > most:
-                    raise ImageError(f"layer {name} is larger than {_limit(most)}")
+                make_room(size)
                 found.update(chunk)
                 layer.write(chunk)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
@@ -155,10 +163,18 @@ def _uncompressed(packed: IO[bytes]) -> Any:
 class _Root:
     """The folder that layers fill."""
 
-    def __init__(self, root: Path, most: int, *, keeps_owners: bool) -> None:
-        self._root, self._most, self._keeps_owners = root, most, keeps_owners
-        self._entries = self._size_bytes = 0
+    def __init__(self, root: Path, *, keeps_owners: bool) -> None:
+        self._root, self._keeps_owners = root, keeps_owners
+        self._most = min(BYTES_MAX, shutil.disk_usage(root).free // ROOM_SHARE)
+        inodes = os.statvfs(root)
+        self._entries_max = min(ENTRIES_MAX, inodes.f_favail // ROOM_SHARE) if inodes.f_files else ENTRIES_MAX
+        self._entries = self._size_bytes = self._layer_bytes = 0
         self._modes: dict[Path, int] = {}  # of folders: set last, because they may forbid writing
+
+    def make_room(self, layer_bytes: int) -> None:
+        """Count the copy of the next layer in place of the last one's. Raises ValueError."""
+        self._layer_bytes = layer_bytes
+        self._take(0)
 
     def add(self, layer: IO[bytes]) -> None:
         """Remove what the layer hides, also if its own files come first; then add its files."""
@@ -166,15 +182,18 @@ class _Root:
             return
         for is_adding in (False, True):
             layer.seek(0)
-            with tarfile.open(fileobj=layer, mode="r:") as archive:
-                for member in archive:
-                    self._check_limits(member, counts=is_adding)
+            with tarfile.open(fileobj=layer, mode="r:", tarinfo=CheckedEntry) as archive:
+                while (member := archive.next()) is not None:
+                    archive.members = []  # type: ignore[attr-defined]  # a layer may have millions
                     try:
                         self._apply(archive, member, is_adding=is_adding)
                     except OSError as error:  # its own text would name a place in the store
-                        raise ValueError(f"{member.name}: {error.strerror}") from None
+                        raise ValueError(f"{_short(member)}: {error.strerror}") from None
                     except OverflowError as error:  # of a user's number or a time
-                        raise ValueError(f"{member.name}: {error}") from None
+                        raise ValueError(f"{_short(member)}: {error}") from None
+                layer.seek(archive.offset)
+                if layer.read(tarfile.BLOCKSIZE).strip(b"\0"):
+                    raise ValueError(f"it is damaged after {archive.offset} B")
 
     def finish(self) -> None:
         """Give folders their modes: those that no later entry replaced, or put behind a symbolic link."""
@@ -185,18 +204,31 @@ class _Root:
 
     def _apply(self, archive: tarfile.TarFile, member: tarfile.TarInfo, *, is_adding: bool) -> None:
         place = inside(self._root, member.name)
+        if len(place.relative_to(self._root).parts) > DEPTH_MAX:
+            raise ValueError(f"{_short(member)} is in more than {DEPTH_MAX} folders")
         if place.name.startswith(WHITEOUT):
             if not is_adding:
                 self._hide(place)
         elif is_adding:
             self._make(archive, member, place)
 
-    def _check_limits(self, member: tarfile.TarInfo, *, counts: bool) -> None:
-        if counts:
-            self._entries += 1
-            self._size_bytes += member.size
-        if self._entries > ENTRIES_MAX or self._size_bytes > self._most:
-            raise ValueError(f"more than {ENTRIES_MAX:,} files, or {_limit(self._most)}")
+    def _take(self, entries: int, size_bytes: int = 0) -> None:
+        """Count files or folders, and the blocks of all together. Raises ValueError."""
+        self._entries += entries
+        self._size_bytes += max(entries, -(-size_bytes // BLOCK_BYTES)) * BLOCK_BYTES
+        if self._entries > self._entries_max or self._size_bytes + self._layer_bytes > self._most:
+            why = "" if self._most == BYTES_MAX else ", half of what is free on the disk"
+            limit = f"{self._entries_max:,} files, or {self._most / (1 << 30):.1f} GiB{why}"
+            raise ValueError(f"with a copy of the layer, it takes more than {limit}")
+
+    def _make_folders(self, folder: Path) -> None:
+        missing = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for each in reversed(missing):
+            self._take(1)
+            each.mkdir()
 
     def _hide(self, whiteout: Path) -> None:
         if whiteout.name == OPAQUE:
@@ -214,9 +246,10 @@ class _Root:
             raise ValueError(f"{member.name} takes the place of the root")
         if not (member.isdir() and is_folder):
             _remove(place)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folders(place if member.isdir() else place.parent)
+        if not member.isdir():
+            self._take(1, member.size)
         if member.isdir():
-            place.mkdir(exist_ok=True)
             self._modes[place] = member.mode & 0o7777
         elif member.issym():
             place.symlink_to(member.linkname)
@@ -245,9 +278,8 @@ class _Root:
             file.truncate()
 
 
-def _limit(size_bytes: int) -> str:
-    why = "" if size_bytes == BYTES_MAX else ", half of what is free on the disk"
-    return f"{size_bytes / (1 << 30):.1f} GiB{why}"
+def _short(member: tarfile.TarInfo) -> str:
+    return member.name[:NAME_CHARACTERS_MAX]
 
 
 def _remove(path: Path) -> None:

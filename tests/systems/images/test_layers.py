@@ -1,8 +1,10 @@
 """Layers over one another: what a layer hides, and that no entry leads out of the image."""
 
+import gzip
 import os
 import shutil
 import stat
+import tarfile
 from tarfile import BLKTYPE, DIRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE
 from types import SimpleNamespace
 
@@ -134,10 +136,65 @@ def test_zeros_take_no_room(unpacked):
     assert found.st_blocks * 512 < 4 << 20
 
 
-def test_what_would_fill_the_disk_is_refused(unpacked, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 << 20))
-    with pytest.raises(ImageError, match=r"0.0 GiB, half of what is free on the disk"):
-        unpacked([file("large", (2 << 20) * "1")])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [file("large", (3 << 20) * "1")],
+        [file(f"small{number}", "1") for number in range(1100)],
+        [other(f"link{number}", SYMTYPE, "x") for number in range(1100)],
+        [file(f"deep{number}/{'a/' * 220}x", "1") for number in range(5)],
+    ],
+    ids=["with its copy", "small files", "links", "folders that no entry names"],
+)
+def test_what_would_fill_the_disk_is_refused(unpacked, monkeypatch, tmp_path, entries):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=8 << 20))
+    with pytest.raises(ImageError, match=r"more than .* files, or 0.0 GiB, half of what is free on the disk"):
+        unpacked(entries)
+    taken = sum(path.lstat().st_blocks for path in (tmp_path / "made").rglob("*")) * 512
+    assert taken <= 4 << 20
+
+
+def test_files_for_which_the_disk_has_no_inodes_are_refused(unpacked, monkeypatch):
+    room = SimpleNamespace(f_files=20, f_favail=10, f_blocks=9e6, f_bfree=9e6, f_bavail=9e6, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: room)
+    with pytest.raises(ImageError, match="more than 5 files"):
+        unpacked([file(str(number)) for number in range(6)])
+
+
+def test_folders_in_too_many_folders_are_refused(unpacked):
+    with pytest.raises(ImageError, match=r"a/a/.* is in more than 256 folders$"):
+        unpacked([file("a/" * 1500 + "x", "1")])
+
+
+def header(kind, size, name="x"):
+    """A header whose content of zeros tarfile would read whole."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(max(0, size))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (header(tarfile.XHDTYPE, (1 << 20) + 512), "a header is larger than 1 MiB"),
+        (header(tarfile.GNUTYPE_LONGNAME, (1 << 20) + 512), "a header is larger than 1 MiB"),
+        (header(tarfile.XHDTYPE, 512) * 2000, "recursion"),
+        (header(tarfile.REGTYPE, -512), "is damaged: an entry has a negative size"),
+        (b"y" + header(tarfile.REGTYPE, 0)[1:], "it is damaged after 1024 B"),
+        (header(tarfile.REGTYPE, 0)[:300], "it is damaged after 1024 B"),
+    ],
+    ids=["attributes", "name", "headers of headers", "negative", "checksum", "short"],
+)
+def test_a_layer_with_a_header_that_cannot_be_is_damaged(tmp_path, content, problem):
+    layer = tar_of([file("a", "1")])[:1024] + content
+    layout = oci(tmp_path / "layout", {"it": (configuration([layer]), [layer])})
+    (tmp_path / "root").mkdir()
+    with opened(layout) as files, pytest.raises(ImageError, match=problem):
+        unpack(files, described(files), tmp_path / "root", keeps_owners=False)
+    with gzip.open(tmp_path / "archive", "wb") as archive:
+        archive.write(header(tarfile.XHDTYPE, (1 << 20) + 512))
+    with pytest.raises(ImageError, match="a header is larger"), opened(tmp_path / "archive"):
+        pass
 
 
 def test_the_version_of_a_debian_package_in_an_image_is_known(unpacked):
