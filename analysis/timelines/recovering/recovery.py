@@ -145,7 +145,7 @@ def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | N
         return _by_hosts_apart(history, fault, client)
     if client in fault.processes:
         return PROCESS
-    if client in history.metadata.disturbed:
+    if client in history.metadata.disturbed or not _may_select(history, fault, client):
         return None
     old = history.route(region, fault.t_ns)
     if history.metadata.by_host:
@@ -159,6 +159,15 @@ def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | N
     if set(fault.hops) & history.metadata.crossed(way) or struck & {owner, region, *(a for a, _ in way)}:
         return ROUTE
     return None if history.tells(region, fault.t_ns) else UNKNOWN
+
+
+def _may_select(history: DeliveryHistory, fault: RunFault, client: str) -> bool:
+    """Return whether packets that lead to a client may be among those that the fault is for."""
+    host, metadata = fault.only_host, history.metadata
+    if host is None or metadata.has(host, Trait.SERVER):
+        return True
+    publishes = metadata.hosts[host].region == history.owner and metadata.has(host, Trait.PUBLISHER)
+    return host in (history.hosts(client, fault.t_ns) or (client,)) or publishes
 
 
 def _by_path_of_hosts(

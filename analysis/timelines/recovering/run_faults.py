@@ -24,6 +24,7 @@ class RunFault:
     applied_ns: int | None
     hops: Mapping[Hop, int] = field(default_factory=dict)  # struck hop -> time applied
     processes: tuple[str, ...] = ()  # hosts of the struck processes
+    only_host: str | None = None  # if it acts on packets from or to this host alone
     apart: frozenset[frozenset[str]] = frozenset()  # pairs of hosts, if it acts only between them
     ended_ns: int | None = None  # when it ended on its processes by itself, after `for`
     struck_at_us: int | None = None  # planned time; None: when a condition is met
@@ -124,6 +125,7 @@ class _Applied:
             applied_ns=min(held, default=None),
             hops={hop: t_ns for hop, t_ns in hops.items() if t_ns is not None},
             processes=tuple(sorted({self.hosts[name] for name in on_processes})),
+            only_host=self._only_host(fault.name),
             apart=frozenset(
                 frozenset((self.hosts[change.process], self.hosts[peer]))
                 for change in self.plan.changes
@@ -133,6 +135,16 @@ class _Applied:
             ended_ns=self._ended_ns(fault.name),
             struck_at_us=None if waits else strike.at_us,
         )
+
+    def _only_host(self, fault: str) -> str | None:
+        """Return the host of the process whose packets a fault selects; None if it acts on others, too."""
+        selected = {
+            change.selects.process if change.selects else None
+            for change in self.plan.changes
+            if isinstance(change, LinkChange) and change.fault == fault
+        }
+        process = selected.pop() if len(selected) == 1 else None
+        return None if process is None else self.hosts[process]
 
     def _ended_ns(self, fault: str) -> int | None:
         """Return when all that a fault does to processes had ended by itself; None if it did not."""

@@ -67,6 +67,14 @@ def test_a_one_way_cut_affects_only_its_direction():
     assert not pairs_of(metadata, 3)["cut", "r2-client-0"]["affected"]
 
 
+def test_a_fault_for_the_packets_of_one_process_affects_no_other():
+    metadata = facts_of(
+        "faults=[{name: slow, at: 5s, set: [r2, r3], of: r3/client-0, delay: 60ms}]", "expect=[]"
+    )
+    affected = affected_by(lambda _, client, stream: (stream, client), metadata)
+    assert affected == {(2, "r3-client-0")}
+
+
 def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on():
     run = run_json()
     for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
