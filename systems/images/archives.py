@@ -10,7 +10,6 @@ Image Specification 1.2.
 
 import contextlib
 import hashlib
-import json
 import lzma
 import platform
 import tarfile
@@ -107,6 +106,10 @@ class _Descriptor(BaseModel):
 
 class _Index(BaseModel):
     manifests: Annotated[tuple[_Descriptor, ...], Field(max_length=LAYERS_MAX)]
+
+
+class _MaybeIndex(BaseModel):
+    manifests: Any = None
 
 
 class _Manifest(BaseModel):
@@ -222,15 +225,10 @@ def opened(path: Path) -> Iterator[Files]:
 
 def described(files: Files, name: str = "") -> ImageDescription:
     """Return the image of an archive. name: which one, if there are several. Raises ImageError."""
-    try:
-        if files.has("manifest.json"):
-            return _saved(files, name)
-        if files.has("index.json"):
-            return _from_manifest(files, _chosen(files, name), BLOBS)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        at = ".".join(map(str, first["loc"]))
-        raise ImageError(f"its description is not valid: {at or 'JSON'}: {first['msg']}") from None
+    if files.has("manifest.json"):
+        return _saved(files, name)
+    if files.has("index.json"):
+        return _from_manifest(files, *_chosen(files, name), BLOBS)
     raise ImageError("is no image: it has neither index.json (OCI) nor manifest.json (docker save)")
 
 
@@ -238,44 +236,46 @@ def _saved(files: Files, name: str) -> ImageDescription:
     """Return an image with a manifest.json: a list of images (docker save), or the manifest (dir:)."""
     content = files.read("manifest.json")
     if not content.lstrip().startswith(b"["):
-        return _from_manifest(files, content, "")
-    saved = TypeAdapter(tuple[_SavedImage, ...]).validate_json(content)
+        return _from_manifest(files, "manifest.json", content, "")
+    saved = _validated(tuple[_SavedImage, ...], content, "manifest.json")
     wanted = _only(
         [each for each in saved if not name or name in each.names], name, *(s.names for s in saved)
     )
-    return _description(files.read(wanted.config), wanted.layers)
+    return _description(wanted.config, files.read(wanted.config), wanted.layers)
 
 
-def _chosen(files: Files, name: str) -> bytes:
-    """Return the manifest that index.json names for this kind of machine, maybe by further indexes."""
-    content = files.read("index.json")
+def _chosen(files: Files, name: str) -> tuple[str, bytes]:
+    """Return the manifest that index.json names for this kind of machine, maybe by further indexes: its
+    file and content.
+    """
+    file, content = "index.json", files.read("index.json")
     for _ in range(INDEXES_MAX):
-        found = _validated(_Index, content).manifests
+        found = _validated(_Index, content, file).manifests
         fitting = [each for each in found if each.is_for_here and name in {"", each.name}]
         wanted = _only(fitting, name, *((each.name,) for each in found))
-        content = _blob(files, BLOBS, wanted.digest)
-        if "manifests" not in json.loads(content):
-            return content
+        file, content = _blob(files, BLOBS, wanted.digest)
+        if _validated(_MaybeIndex, content, file).manifests is None:
+            return file, content
         name = ""
     raise ImageError("has too many nested indexes")
 
 
-def _from_manifest(files: Files, content: bytes, folder: str) -> ImageDescription:
-    manifest = _validated(_Manifest, content)
+def _from_manifest(files: Files, file: str, content: bytes, folder: str) -> ImageDescription:
+    manifest = _validated(_Manifest, content, file)
     config = _blob(files, folder, manifest.config.digest)
-    return _description(config, [folder + _hex(each.digest) for each in manifest.layers])
+    return _description(*config, [folder + _hex(each.digest) for each in manifest.layers])
 
 
-def _blob(files: Files, folder: str, digest: str) -> bytes:
+def _blob(files: Files, folder: str, digest: str) -> tuple[str, bytes]:
     name = folder + _hex(digest)
     content = files.read(name)
     if f"sha256:{hashlib.sha256(content).hexdigest()}" != digest:
         raise ImageError(f"is damaged: the content of {name} has another digest")
-    return content
+    return name, content
 
 
-def _description(content: bytes, layers: list[str] | tuple[str, ...]) -> ImageDescription:
-    configuration = _validated(_Configuration, content)
+def _description(file: str, content: bytes, layers: list[str] | tuple[str, ...]) -> ImageDescription:
+    configuration = _validated(_Configuration, content, file)
     if (configuration.os, configuration.architecture) != _here():
         made, here = f"{configuration.os}/{configuration.architecture}", "/".join(_here())
         raise ImageError(f"is an image for {made}, and this machine is {here}")
@@ -307,8 +307,14 @@ def _only(found: list[Content], name: str, *names: tuple[str, ...]) -> Content:
     raise ImageError(f"has {len(found)} images: {how}")
 
 
-def _validated(model: Any, content: bytes) -> Any:
-    return model.model_validate_json(content)
+def _validated(model: Any, content: bytes, file: str) -> Any:
+    try:
+        return TypeAdapter(model).validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        at = ".".join(map(str, first["loc"]))
+        problem = first["msg"].removeprefix("Value error, ")
+        raise ImageError(f"{file} is not valid: {at or 'JSON'}: {problem}") from None
 
 
 def _hex(digest: str) -> str:

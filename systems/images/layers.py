@@ -37,7 +37,7 @@ DEPTH_MAX = 256
 LINKS_MAX = 40
 """Symbolic links on the way to a file, as in the kernel (path_resolution(7))."""
 CHUNK_BYTES = 1 << 20
-NAME_CHARACTERS_MAX = 320
+NAME_CHARACTERS_MAX = 100
 """The longest name of a file in an error."""
 FIRST_LINE_BYTES_MAX = 256
 """A script's first line, as the kernel reads it (execve(2))."""

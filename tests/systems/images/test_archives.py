@@ -111,7 +111,8 @@ def test_a_changed_description_is_noticed(tmp_path):
     ("content", "problem"),
     [
         ({}, "it has neither index.json"),
-        ({"manifest.json": "["}, "is not valid"),
+        ({"manifest.json": "["}, "^manifest.json is not valid: JSON: "),
+        ({"index.json": 200_000 * "["}, "^index.json is not valid: JSON: "),
         ({"manifest.json": "[]"}, "has no image for"),
         ({"manifest.json": '[{"Config": "../../etc/passwd", "Layers": []}]'}, "it has no ../../etc/passwd"),
         ({"index.json": '{"manifests": [{"digest": "sha256:../../x"}]}'}, "manifests.0.digest"),
@@ -122,6 +123,25 @@ def test_what_is_no_image_is_refused(tmp_path, content, problem):
     for name, text in content.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ImageError, match=problem):
+        describe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"5", "JSON: Input should be an object"),
+        (b"{", "JSON: "),
+        (b"\xff\xfe", "JSON: "),
+        (200_000 * b"[", "JSON: Invalid JSON: recursion limit exceeded"),
+        (b"{}", "config: Field required"),
+        (b'{"manifests": 5}', "manifests: Input should be a valid array"),
+    ],
+)
+def test_a_manifest_that_is_not_valid_is_named_with_its_field(tmp_path, content, problem):
+    (tmp_path / "blobs" / "sha256").mkdir(parents=True)
+    (tmp_path / "blobs" / "sha256" / digest(content)[7:]).write_bytes(content)
+    (tmp_path / "index.json").write_text(json.dumps({"manifests": [{"digest": digest(content)}]}))
+    with pytest.raises(ImageError, match=f"^blobs/sha256/{digest(content)[7:]} is not valid: {problem}"):
         describe(tmp_path)
 
 
