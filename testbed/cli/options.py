@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
 from functools import partial, wraps
 from inspect import cleandoc
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -36,6 +37,14 @@ class TextParameter(click.ParamType[T]):
             return self._parse(str(value))
         except (ValueError, InvalidOperation):
             self.fail(f"{value} is no {self._meaning}", param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds that is neither infinite nor NaN."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        return number if isfinite(number) else self.fail(f"{value} is no finite number.", param, ctx)
 
 
 class QuantityParameter(click.ParamType[int | None]):

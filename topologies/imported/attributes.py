@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from topologies.errors import InputError
 from topologies.imported.network import Edge, Network, Node, Place, nodes_by_id, shown
@@ -24,14 +24,19 @@ REMARKS = ("linkstatus", "status", "linktype", "type", "linklabel", "label", "li
 RATE_BITS_PER_S_MIN = 1000
 
 _SI = {"": 0, "k": 3, "m": 6, "g": 9, "t": 12}
-_BITS = {f"{letter}bit": Decimal(10) ** power for letter, power in _SI.items()} | {
-    f"{letter}ibit": Decimal(1024) ** power for power, letter in enumerate("kmgt", 1)
+_PREFIXES = {
+    **{name: Decimal(10) ** _SI[name[:1]] for name in ("", *"kmgt", "kilo", "mega", "giga", "tera")},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("kmgt", 1)},
+    **{name: Decimal(1024) ** power for power, name in enumerate(("kibi", "mebi", "gibi", "tebi"), 1)},
 }
+_BITS = {f"{prefix}{unit}": size for prefix, size in _PREFIXES.items() for unit in ("bit", "bits")}
 _MICROSECONDS = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), Decimal("0.001")),
     **dict.fromkeys(("us", "μs", "µs", "microsecond", "microseconds"), Decimal(1)),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), Decimal(1000)),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), Decimal(1_000_000)),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), Decimal(60_000_000)),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), Decimal(3_600_000_000)),
 }
 
 
@@ -48,14 +53,22 @@ class AttributeGraph:
 def network_of(graph: AttributeGraph, file: str, name: str, origin: str) -> Network:
     """Return the network of a graph. Raises InputError with the node or edge."""
     nodes = [_node(each, _Reader(file, f"node {number}")) for number, each in enumerate(graph.nodes)]
-    edges = [_edge(each, _Reader(file, f"edge {number}")) for number, each in enumerate(graph.edges)]
+    edges = [
+        _edge(each, _Reader(file, f"edge {number}"), directed=graph.directed)
+        for number, each in enumerate(graph.edges)
+    ]
+    unread = [
+        shown(f"{given['linkspeed']} {given.get('linkspeedunits', '')}")
+        for edge, given in zip(edges, graph.edges, strict=True)
+        if given.get("linkspeed") and not edge.rate_bits_per_s
+    ]
     return Network(
         file,
         graph.attributes.get("network") or graph.attributes.get("label") or name,
         origin,
         nodes_by_id(file, nodes),
         tuple(edges),
-        graph.directed,
+        left_out=(f"speeds of {len(unread)} links, such as {unread[0]}",) if unread else (),
     )
 
 
@@ -83,8 +96,10 @@ class _Reader:
                 return value
         return None
 
-    def quantity(self, given: Attributes, name: str, units: Mapping[str, Decimal]) -> int | None:
-        """Return a value with a unit, rounded to the base unit."""
+    def quantity(
+        self, given: Attributes, name: str, units: Mapping[str, Decimal], least: int = 0
+    ) -> int | None:
+        """Return a value of at least `least` base units with its unit, rounded to the base unit."""
         if name not in given:
             return None
         number, unit = _split(given[name])
@@ -93,9 +108,9 @@ class _Reader:
             raise self.error(f"{name} should have a unit, such as {example}, not {shown(given[name])!r}")
         try:
             value = Decimal(number) * units[unit.lower()]
-        except InvalidOperation:
+        except ArithmeticError:  # no number, or one that is too large for decimals
             value = Decimal("NaN")
-        if not (value.is_finite() and 0 <= value <= LARGEST):
+        if not (value.is_finite() and least <= value <= LARGEST):
             raise self.error(f"{name} cannot be {shown(given[name])!r}")
         return int(value.to_integral_value())
 
@@ -116,13 +131,14 @@ def _node(given: Attributes, reader: _Reader) -> Node:
     if place and not place.is_on_globe:
         raise reader.error(f"{longitude:g}, {latitude:g} are no longitude and latitude")
     names = ("host_bandwidth_up", "host_bandwidth_down")
-    rates = [rate for name in names if (rate := reader.quantity(given, name, _BITS)) is not None]
+    given_rates = [reader.quantity(given, name, _BITS, RATE_BITS_PER_S_MIN) for name in names]
+    rates = [rate for rate in given_rates if rate is not None]
     identifier = reader.required(given, "id")
     name = given.get("label") or given.get("name") or ""
     return Node(identifier, name, place, min(rates) if rates else None)
 
 
-def _edge(given: Attributes, reader: _Reader) -> Edge:
+def _edge(given: Attributes, reader: _Reader, *, directed: bool) -> Edge:
     loss = reader.number(given, "packet_loss") or 0.0
     if not 0 <= loss <= 1:
         raise reader.error(f"packet_loss should be from 0 to 1, not {loss:g}")
@@ -134,6 +150,7 @@ def _edge(given: Attributes, reader: _Reader) -> Edge:
         loss=loss,
         rate_bits_per_s=_speed(given, reader),
         planned=any(PLANNED.search(given.get(name, "")) for name in REMARKS),
+        directed=given["directed"].lower() in {"true", "1"} if "directed" in given else directed,
     )
 
 
@@ -141,7 +158,7 @@ def _speed(given: Attributes, reader: _Reader) -> int | None:
     """Return the speed of a link of the Zoo. A range, such as 10-20, is none."""
     raw = reader.number(given, "linkspeedraw")
     if raw is None:
-        text, unit = given.get("linkspeed", ""), given.get("linkspeedunits", "").lower()
+        text, unit = given.get("linkspeed", ""), given.get("linkspeedunits", "").lower().removesuffix("bps")
         if unit not in _SI or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
             return None
         raw = float(text) * 10 ** _SI[unit]

@@ -62,7 +62,7 @@ def imported(network: Network, assumptions: Assumptions) -> ImportedTopology:
     timed = [edge for each in usable if (edge := _with_delay(network, each, assumptions)) is not None]
     if not timed:
         raise InputError(network.file, None, "", _without_delays(network) if usable else _WITHOUT_LINKS)
-    pairs = _pairs(timed, directed=network.directed)
+    pairs = _pairs(timed)
     parts = _parts(network.nodes, list(pairs))
     members = max(parts, key=len)
     if len(members) > REGIONS_MAX:
@@ -117,17 +117,21 @@ _Ends = tuple[str, str]
 _Directions = tuple[Edge, Edge | None]  # backward: None if it is as forward
 
 
-def _pairs(edges: Iterable[Edge], *, directed: bool) -> dict[_Ends, list[_Directions]]:
+def _pairs(edges: Iterable[Edge]) -> dict[_Ends, list[_Directions]]:
     """Return the links of each pair of nodes.
 
-    An edge of a directed graph and the first one against it without a counterpart are one link.
+    A directed edge and the first one against it without a counterpart are one link.
     """
     pairs: dict[_Ends, list[_Directions]] = {}
     for edge in edges:
         ends, against = (edge.source, edge.target), (edge.target, edge.source)
         links = pairs.get(against) or pairs.setdefault(ends, [])
-        waiting = [n for n, (first, back) in enumerate(links) if back is None and first.target == edge.source]
-        if directed and waiting:
+        waiting = [
+            number
+            for number, (first, back) in enumerate(links)
+            if back is None and first.directed and first.target == edge.source
+        ]
+        if edge.directed and waiting:
             links[waiting[0]] = (links[waiting[0]][0], edge)
         else:
             links.append((edge, None))
@@ -137,10 +141,11 @@ def _pairs(edges: Iterable[Edge], *, directed: bool) -> dict[_Ends, list[_Direct
 def _links(pairs: Mapping[_Ends, Sequence[_Directions]]) -> Iterator[ImportedLink]:
     """Yield the links by pair of regions; a link whose default name is taken is named A-B-2, and so on."""
     taken: set[str] = set()  # in lower case
+    regions = {end.lower() for ends in pairs for end in ends}
     for (a, b), edges in pairs.items():
         for forward, backward in edges:
             name, number, default = None, 2, {f"{a}-{b}".lower(), f"{b}-{a}".lower()}
-            while not taken.isdisjoint({name.lower()} if name else default):
+            while not (taken | regions if name else taken).isdisjoint({name.lower()} if name else default):
                 name, number = f"{a}-{b}-{number}", number + 1
             taken |= {name.lower()} if name else default
             yield ImportedLink((a, b), forward, backward, name)

@@ -20,7 +20,7 @@ def read_graphml(root: Element, file: str) -> AttributeGraph:
         graph.get("edgedefault") == "directed",
         tuple(of_nodes | _data(node, names) | _given(node, "id") for node in children(graph, "node")),
         tuple(
-            of_edges | _data(edge, names) | _given(edge, "source", "target")
+            of_edges | _data(edge, names) | _given(edge, "source", "target", "directed")
             for edge in children(graph, "edge")
         ),
     )

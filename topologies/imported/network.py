@@ -43,6 +43,7 @@ class Edge:
     loss: float = 0.0
     rate_bits_per_s: int | None = None
     planned: bool = False
+    directed: bool = False  # whether it is one direction of a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,6 @@ class Network:
     """A network, whose edges join nodes that it has.
 
     file: the source as the user named it. origin: what it is, with its version.
-    directed: whether an edge is one direction of a link.
     pixels: whether positions are those of a drawing; then no node has a place.
     left_out: what the reader left out, one line each.
     """
@@ -60,7 +60,6 @@ class Network:
     origin: str
     nodes: Mapping[str, Node]
     edges: tuple[Edge, ...]
-    directed: bool = False
     pixels: bool = False
     left_out: tuple[str, ...] = ()
 

@@ -23,14 +23,16 @@ def read_sndlib(root: Element, file: str, name: str, origin: str) -> Network:
     pixels = nodes.get("coordinatesType") == "pixel"
     found = [_node(each, file, pixels=pixels) for each in children(nodes, "node")]
     links = _below(structure, "links")
-    unit = UNITS_BITS_PER_S.get(_text(_below(root, "meta"), "unit"))
+    given_unit = _text(_below(root, "meta"), "unit")
+    unit = UNITS_BITS_PER_S.get(given_unit.upper())
     edges, without_unit = [], 0
     for link in () if links is None else children(links, "link"):
         capacity = _capacity(link)
         without_unit += bool(capacity and not unit)
         rate = round(capacity * (unit or 0)) or None
         edges.append(Edge(_text(link, "source"), _text(link, "target"), rate_bits_per_s=rate))
-    left_out = (f"capacities of {without_unit} links: the file gives no unit",) if without_unit else ()
+    said = f"the unit {shown(given_unit)} is unknown" if given_unit else "the file gives no unit"
+    left_out = (f"capacities of {without_unit} links: {said}",) if without_unit else ()
     by_id = nodes_by_id(file, found)
     return Network(file, name, origin, by_id, tuple(edges), pixels=pixels, left_out=left_out)
 

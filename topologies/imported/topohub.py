@@ -87,10 +87,10 @@ def read_topohub(content: bytes, file: str, name: str, origin: str) -> Network:
     nodes = [
         Node(str(each.id), str(each.name), None if pixels else places.get(each.id)) for each in graph.nodes
     ]
-    edges = tuple(Edge(str(each.source), str(each.target)) for each in graph.edges)
+    edges = tuple(Edge(str(each.source), str(each.target), directed=graph.directed) for each in graph.edges)
     given = graph.graph.get("name")
     name = given if isinstance(given, str) and given else name
-    return Network(file, name, origin, nodes_by_id(file, nodes), edges, graph.directed, pixels)
+    return Network(file, name, origin, nodes_by_id(file, nodes), edges, pixels)
 
 
 def _are_pixels(places: list[Place]) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import QuantityParameter, output_option
+from testbed.cli.options import FiniteRange, QuantityParameter, output_option
 from testbed.cli.output import write_or_print
 from topologies.quantities import DURATION, RATE
 
@@ -62,7 +62,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
 @click.option("--name", help="The name of the topology.  [default: the network's]")
 @click.option(
     "--path-factor",
-    type=click.FloatRange(1, 10),
+    type=FiniteRange(1, 10),
     default=1.5,
     show_default=True,
     help="How much longer than the great circle the path of a link is.",

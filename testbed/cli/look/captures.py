@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import FILE, SECONDS, once, system_option
+from testbed.cli.options import FILE, SECONDS, FiniteRange, once, system_option
 
 
 @click.command(name="captures")
@@ -16,7 +16,7 @@ from testbed.cli.options import FILE, SECONDS, once, system_option
 @once(
     "--silence",
     "silence_s",
-    type=click.FloatRange(min=0.001),
+    type=FiniteRange(min=0.001),
     metavar="S",
     help="The least silence that is shown.  [default: 1]",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import FILE, once, run_argument
+from testbed.cli.options import FILE, FiniteRange, once, run_argument
 
 if TYPE_CHECKING:
     from analysis.pages.diagram.message_selection import DiagramQuery
@@ -23,7 +23,7 @@ _SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 @click.option("--from", "from_s", type=float, metavar="T", help="Seconds since time 0.")
 @click.option("--to", "to_s", type=float, metavar="T", help="Seconds since time 0.")
 @click.option("--around", metavar="FAULT", help="The moment of a fault, with the affected messages.")
-@click.option("--span", "span_s", type=click.FloatRange(min=0.001), metavar="S", help=_SPAN)
+@click.option("--span", "span_s", type=FiniteRange(min=0.001), metavar="S", help=_SPAN)
 @click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
 @click.option("--region", "regions", multiple=True, help="Messages of this region, or among several.")
 @click.option("--type", "types", multiple=True, help="Messages of this type, as EVENTS; may be repeated.")

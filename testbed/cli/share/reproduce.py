@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import FOLDER, out_option, run_argument
+from testbed.cli.options import FOLDER, FiniteRange, out_option, run_argument
 from testbed.interrupts import handling, interrupt
 
 
@@ -31,7 +31,7 @@ from testbed.interrupts import handling, interrupt
 )
 @click.option(
     "--within",
-    type=click.FloatRange(0, 100),
+    type=FiniteRange(0, 100),
     default=10.0,
     show_default=True,
     metavar="PERCENT",

@@ -74,6 +74,30 @@ def test_a_link_against_another_of_a_directed_graph_belongs_to_it(tmp_path):
     assert (second.forward_parameters.delay_us, second.backward_parameters.delay_us) == (10_000, 10_000)
 
 
+def test_directed_edges_of_an_undirected_graph_are_the_directions_of_a_link(tmp_path):
+    edges = [f'<edge source="{a}" target="{b}" directed="true"/>' for a, b in ("12", "21")]
+    content = ZOO_GRAPHML.replace('<edge source="1" target="2"/>', "".join(edges))
+    assert len(topology_of(tmp_path, "alps.graphml", content)[0].links) == 2
+    parallel = content.replace(edges[1], edges[1].replace("true", "false"))
+    assert len(topology_of(tmp_path, "alps.graphml", parallel)[0].links) == 3
+
+
+def test_parallel_links_get_names_that_no_region_has(tmp_path):
+    labels = "".join(
+        f'node [ id {number} label "{name}" ] ' for number, name in enumerate(["a", "b", "a-b-2"])
+    )
+    edges = "".join(f"edge [ source 0 target {target} ] " for target in (1, 1, 2))
+    topology, _ = topology_of(tmp_path, "net.gml", f"graph [ {labels} {edges} ]", delay_us=1_000)
+    assert [link.name for link in topology.links] == ["a-b", "a-b-3", "a-a-b-2"]
+
+
+def test_speeds_are_read_or_named(tmp_path):
+    topology, left_out = topology_of(tmp_path, "alps.graphml", ZOO_GRAPHML.replace(">G<", ">Gbps<"))
+    assert (topology.links[0].rate_bits_per_s, left_out) == (25 * 10**8, ())
+    _, left_out = topology_of(tmp_path, "alps.graphml", ZOO_GRAPHML.replace(">2.5<", ">10-20<"))
+    assert left_out == ("speeds of 1 links, such as 10-20 G",)
+
+
 def test_a_given_delay_keeps_nodes_without_a_place(tmp_path):
     topology, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML, delay_us=7_000)
     assert topology.links[-1].delay_us == 7_000
@@ -82,7 +106,8 @@ def test_a_given_delay_keeps_nodes_without_a_place(tmp_path):
 
 
 def test_directions_of_shadow_have_their_own_delays_and_losses(tmp_path):
-    topology, left_out = topology_of(tmp_path, "net.gml", SHADOW)
+    written = SHADOW.replace("100 Mbit", "100000 kilobits").replace("10 ms", "10 milliseconds")
+    topology, left_out = topology_of(tmp_path, "net.gml", written)
     (link,) = topology.links
     forward, backward = link.forward_parameters, link.backward_parameters
     assert (forward.delay_us, forward.jitter_us, forward.loss) == (10_000, 500, 0.01)
@@ -119,6 +144,8 @@ def test_capacities_without_a_unit_are_no_rates(tmp_path):
     topology, left_out = topology_of(tmp_path, "alps.xml", SNDLIB.replace("MBITPERSEC", ""))
     assert topology.links[0].rate_bits_per_s == RATE
     assert left_out == ("capacities of 1 links: the file gives no unit",)
+    _, left_out = topology_of(tmp_path, "alps.xml", SNDLIB.replace("MBITPERSEC", "TBITPERSEC"))
+    assert left_out == ("capacities of 1 links: the unit TBITPERSEC is unknown",)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +164,9 @@ def test_capacities_without_a_unit_are_no_rates(tmp_path):
         ("a.gml", ZOO_GML.replace("46.95", "946.95"), "node 0: 7.45, 946.95 are no longitude and latitude"),
         ("a.gml", SHADOW.replace('"10 ms"', "10"), "should have a unit, such as 10 ms, not '10'"),
         ("a.gml", SHADOW.replace('"10 ms"', '"1e99 ms"'), "edge 1: latency cannot be '1e99 ms'"),
+        ("a.gml", SHADOW.replace('"10 ms"', '"1e999999 ms"'), "edge 1: latency cannot be '1e999999 ms'"),
+        ("a.gml", SHADOW.replace("100 Mbit", "0 bit"), "node 0: host_bandwidth_up cannot be '0 bit'"),
+        ("a.gml", SHADOW.replace('"10 ms"', '"2 min"'), "links.0.forward.delay"),
         ("a.gml", SHADOW.replace('"10 ms"', '"70 s"'), "links.0.forward.delay"),
         ("a.gml", SHADOW.replace("0.01", "1.5"), "edge 1: packet_loss should be from 0 to 1, not 1.5"),
         ("a.gml", b"graph [ \xff ]", "is not UTF-8 text"),
