@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from node.core.program import SEARCH_PATH, Image
 from node.programs.host_view import CLONE_NEWNS, HOSTS, MS_BIND, MS_REC, SHARED_MEMORY, mount
+from node.programs.regular_file import regular_text
 from node.tcp.libc import check, libc
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 0x20  # mount(2)
@@ -32,6 +33,8 @@ NO_OVERLAY = frozenset({errno.EINVAL, errno.ENODEV, errno.EPERM, errno.EOPNOTSUP
 COPY = "image-copy"
 """Folder of a program's storage with a copy of the image's files, where there is no overlay; not shipped."""
 FIELDS_OF_PASSWD = 7
+ID_MAX = 2**32 - 2
+"""The largest number of a user or group: the next means none (chown(2))."""
 
 
 class NoSuchUserError(LookupError):
@@ -154,18 +157,18 @@ def user_of(given: str, passwd: Path = Path("/etc/passwd"), group: Path = Path("
     """
     name, _, group_name = given.partition(":")
     name = name or "0"
-    users = [row for row in _rows(passwd, FIELDS_OF_PASSWD) if row[3].isdecimal()]
+    users = [row for row in _rows(passwd, FIELDS_OF_PASSWD) if _is_id(row[3])]
     groups = _rows(group, 3)
     known = next((row for row in users if name == row[0]), None) or next(
         (row for row in users if name == row[2]), None
     )
-    if known is None and not name.isdecimal():
+    if known is None and not _is_id(name):
         raise NoSuchUserError(f"the image has no user {name}")
     uid, gid, home = (int(known[2]), int(known[3]), known[5]) if known else (int(name), 0, "/")
     more = tuple(int(row[2]) for row in groups if known and known[0] in ",".join(row[3:]).split(","))
     if group_name:
         own = next((row[2] for row in groups if row[0] == group_name), group_name)
-        if not own.isdecimal():
+        if not _is_id(own):
             raise NoSuchUserError(f"the image has no group {group_name}")
         gid, more = int(own), ()
     return ImageUser(uid, gid, (gid, *more), home or "/")
@@ -180,11 +183,16 @@ def enter_running(pid: int) -> None:
 def _rows(path: Path, fields: int) -> list[list[str]]:
     """Return the rows of passwd(5) or group(5); an image may have none."""
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        lines = regular_text(os.path.realpath(path)).splitlines()
     except OSError:
         return []
     rows = [line.split(":") for line in lines]
-    return [row for row in rows if len(row) >= fields and row[2].isdecimal()]
+    return [row for row in rows if len(row) >= fields and _is_id(row[2])]
+
+
+def _is_id(text: str) -> bool:
+    """Return whether a text is the number of a user or group (setuid(2))."""
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) and int(text) <= ID_MAX
 
 
 def _bind(descriptor: int, inside: Path, *, read_only: bool) -> None:

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 import zstandard
 
+from node.programs.regular_file import regular_text
 from systems.images.archives import TAR_ERRORS, CheckedEntry, Files, ImageDescription, ImageError
 
 BYTES_MAX = 64 << 30
@@ -120,11 +121,14 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
 
 def debian_version(root: Path, program: str) -> str | None:
     """Return the version of the Debian package of a program in an unpacked image; None if unknown."""
-    folder = root / "var/lib/dpkg"
-    try:
-        listed = [each for each in folder.glob("info/*.list") if f"bin/{program}\n" in each.read_text()]
-        status = (folder / "status").read_text(errors="replace") if listed else ""
-    except (OSError, UnicodeDecodeError):
+    listed, status = [], ""
+    with contextlib.suppress(OSError, ValueError):  # the image has none
+        for each in inside(root, "var/lib/dpkg/info", follows=True).glob("*.list"):
+            with contextlib.suppress(OSError):  # it is no regular file
+                if f"bin/{program}\n" in regular_text(each):
+                    listed.append(each)
+        status = regular_text(inside(root, "var/lib/dpkg/status", follows=True))
+    if not listed:
         return None
     names = "|".join(re.escape(each.stem.partition(":")[0]) for each in listed)
     found = re.search(rf"^Package: ({names})\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE)

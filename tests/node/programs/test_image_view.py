@@ -139,10 +139,17 @@ def test_a_copy_serves_where_the_kernel_shows_no_files_over_others(tmp_path, ima
         ("nobody", None),
         ("groupless", None),
         ("7:nogroup", None),
+        ("4294967294", (2**32 - 2, 0, (0,), "/")),
+        ("4294967295", None),
+        ("7:99999999999", None),
+        ("large", None),
+        ("\u0663", None),
     ],
 )
 def test_a_user_is_looked_up_in_the_image(tmp_path, given, expected):
-    (tmp_path / "passwd").write_text(PASSWD + "broken\n" + "groupless:x:3::::\n")
+    (tmp_path / "passwd").write_text(
+        PASSWD + "broken\n" + "groupless:x:3::::\nlarge:x:" + 5000 * "9" + ":1:::\n"
+    )
     (tmp_path / "group").write_text(GROUP)
     if expected is None:
         with pytest.raises(NoSuchUserError, match="the image has no"):

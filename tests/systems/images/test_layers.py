@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from node.programs.image_view import NoSuchUserError, user_of
 from systems.images.archives import ImageError, described, opened
 from systems.images.layers import debian_version, no_place, unpack, why_not_run
 from tests.systems.images.packed import configuration, digest, file, oci, other, tar_of
@@ -203,6 +204,20 @@ def test_the_version_of_a_debian_package_in_an_image_is_known(unpacked):
     root = unpacked([file("var/lib/dpkg/status", status), listed])
     assert debian_version(root, "nats-server") == "2.10.27-1"
     assert debian_version(root, "redis-server") is None
+
+
+def test_files_that_are_pipes_or_lead_out_are_not_read(unpacked, tmp_path):
+    (tmp_path / "info").mkdir()
+    (tmp_path / "info" / "it.list").write_text("/bin/it\n")
+    (tmp_path / "status").write_text("Package: it\nVersion: 1\n")
+    pipes = [other(f"var/lib/dpkg/info/{each}", FIFOTYPE) for each in ("a.list", "b.list")]
+    root = unpacked([*pipes, other("var/lib/dpkg/status", FIFOTYPE), other("etc/passwd", FIFOTYPE)])
+    assert debian_version(root, "it") is None
+    with pytest.raises(NoSuchUserError):
+        user_of("it", root / "etc/passwd", root / "etc/group")
+    shutil.rmtree(root / "var/lib/dpkg")
+    (root / "var/lib/dpkg").symlink_to(tmp_path)
+    assert debian_version(root, "it") is None
 
 
 @pytest.mark.parametrize("hides", [[], [file(".wh.up")]])
