@@ -73,7 +73,12 @@ DELIVERIES = table_schema(
     ("lost", BIGINT, False, "expected in some session, but not accounted for in it"),
     ("unacknowledged", BIGINT, False, "the same, but the publisher died before the acknowledgement"),
     ("duplicated", BIGINT, False, "delivered again within a session, or published twice"),
-    ("out_of_order", BIGINT, False, "after a later event of the session, or against other clients' order"),
+    (
+        "out_of_order",
+        BIGINT,
+        False,
+        "if the contract has an order: after a later event of the session, or against other clients' order",
+    ),
     ("stray", BIGINT, False, "events that the client was not to get"),
     ("resurrected", BIGINT, False, "delivered after their tombstone, or collected against the rule"),
     ("corrupted", BIGINT, False, "with other bytes than published"),
