@@ -131,7 +131,7 @@ def _recovery(times: dict[str, Any]) -> str:
     ]
     if not shown and times.get("affected_pairs"):
         affected, lost = number(times["affected_pairs"]), number(times.get("lost"))
-        return f"no time measured: {affected} streams of clients were affected, {lost} events lost"
+        return f"no time measured: {affected} streams of clients were affected, {lost} events never came"
     return ", ".join(shown) or "nothing measured"
 
 
