@@ -22,7 +22,7 @@ from topologies.document import Document, read_document, validated
 from topologies.errors import InputError
 from topologies.strict import suggestion
 
-SIGNALS = frozenset(map(int, signal.Signals))
+SIGNALS = {str(int(each)): each.name for each in signal.Signals}
 TEMPLATE_BYTES_MAX = 256 * 1024
 
 
@@ -110,7 +110,7 @@ def _program(name: str, role: RoleFile, document: Document, folder: Path, other:
 
 def _signal(given: str, document: Document, at: tuple[str, ...]) -> Signal:
     """Return the stop signal of an image, which may be a number."""
-    name = signal.Signals(int(given)).name if given.isdecimal() and int(given) in SIGNALS else given
+    name = SIGNALS.get(given, given)
     for known in get_args(Signal):
         if name.upper().removeprefix("SIG") == known:
             return cast("Signal", known)

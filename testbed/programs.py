@@ -64,6 +64,8 @@ def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping
                     break
         except (ImageError, NoSuchUserError, ValueError) as error:
             problem = str(error)
+        except OSError as error:  # its own text would name a place in the store
+            problem = f"{image.source}: {error.strerror}"
         if problem is not None:
             raise InputError(programs.file, None, f"roles.{process.role}.{field}", problem)
 
@@ -77,6 +79,7 @@ def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> Itera
     if run[0] not in files and not run[0].startswith((launch["folder"], system_folder)):
         problem = why_not_run(root, run[0], folder, env.get("PATH", SEARCH_PATH))
         yield "run", problem and f"{image.source} {problem}"
+    yield "image", None
     problem = no_place(root, folder, files)
     yield "image", problem and f"{image.source}: {problem}"
     if launch["keeps_owners"]:

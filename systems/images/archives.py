@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 JSON_BYTES_MAX = 8 << 20
 LAYERS_MAX = 500
@@ -125,12 +125,33 @@ class _SavedImage(BaseModel):
     layers: Annotated[tuple[str, ...], Field(max_length=LAYERS_MAX)] = Field(alias="Layers")
 
 
+def _argument(given: str) -> str:
+    if "\0" in given:
+        raise ValueError("has a NUL, which a program cannot get")
+    return given
+
+
+def _variable(given: str) -> str:
+    if given.startswith("="):
+        raise ValueError(f"{given} has no name")
+    return _argument(given)
+
+
+def _folder(given: str) -> str:
+    if ".." in given.split("/"):
+        raise ValueError(f"{given} has `..`: name the folder that it leads to")
+    return _argument(given)
+
+
+Arguments = Annotated[tuple[Annotated[str, AfterValidator(_argument)], ...], Empty]
+
+
 class _Execution(BaseModel):
-    entrypoint: Texts = Field((), alias="Entrypoint")
-    command: Texts = Field((), alias="Cmd")
-    env: Texts = Field((), alias="Env")
+    entrypoint: Arguments = Field((), alias="Entrypoint")
+    command: Arguments = Field((), alias="Cmd")
+    env: Annotated[tuple[Annotated[str, AfterValidator(_variable)], ...], Empty] = Field((), alias="Env")
     user: str = Field("", alias="User", max_length=200)
-    folder: str = Field("", alias="WorkingDir", max_length=4096)
+    folder: Annotated[str, AfterValidator(_folder)] = Field("", alias="WorkingDir", max_length=4096)
     stop_signal: str = Field("", alias="StopSignal", max_length=40)
     labels: Annotated[dict[str, str], BeforeValidator(lambda given: {} if given is None else given)] = Field(
         default_factory=dict, alias="Labels"

@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -16,6 +17,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +44,12 @@ NAME_CHARACTERS_MAX = 100
 """The longest name of a file in an error."""
 FIRST_LINE_BYTES_MAX = 256
 """A script's first line, as the kernel reads it (execve(2))."""
+ELF_HEADER_BYTES = 20
+"""The header of a program up to its kind of processor (elf(5), e_machine)."""
+ELF_MACHINES = {"x86_64": (3, 62), "aarch64": (40, 183)}
+"""Kinds of processors whose programs a machine runs, by its name in uname(2)."""
+MOUNTED = ("/proc", "/sys", "/dev", "/etc")
+"""Folders that the view of an image fills."""
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -98,6 +106,8 @@ def why_not_run(root: Path, name: str, folder: str, search_path: str) -> str | N
         with contextlib.suppress(OSError, ValueError):  # it leads out of the image, or is no name
             found = inside(root, place, follows=True)
             if found.is_file() and found.stat().st_mode & 0o111:
+                if _is_of_other_processor(found):
+                    return f"has a {name} for another processor"
                 with found.open("rb") as program:
                     first = program.readline(FIRST_LINE_BYTES_MAX).split()
                 if not first or not first[0].startswith(b"#!"):
@@ -112,11 +122,28 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
     """Return why a program cannot start in this folder of an unpacked image, or which of these files is a
     folder there; None if all fits. Raises ValueError if one leads out of the image.
     """
-    start = inside(root, folder, follows=True)
-    if start.exists() and not start.is_dir():
-        return f"{folder}, where it starts, is no folder"
+    if at := _no_folder(root, folder):
+        return f"it starts in {folder} (WorkingDir), and {at} is no folder"
+    if at := next((at for each in MOUNTED if (at := _no_folder(root, each))), None):
+        return f"{at} is no folder, and each program gets one there"
     taken = (each for each in files if each.startswith("/") and inside(root, each, follows=True).is_dir())
     return next((f"{each} is a folder, and `files` has a file there" for each in taken), None)
+
+
+def _no_folder(root: Path, folder: str) -> str | None:
+    """Return what stands in the way of making a folder in an unpacked image; None if nothing does."""
+    for part in accumulate((part for part in folder.split("/") if part), "{}/{}".format, initial=""):
+        if not inside(root, part, follows=True).is_dir():
+            return part if os.path.lexists(inside(root, part)) else None
+    return None
+
+
+def _is_of_other_processor(program: Path) -> bool:
+    with program.open("rb") as file:
+        head = file.read(ELF_HEADER_BYTES)
+    known = ELF_MACHINES.get(platform.machine())
+    is_elf = head.startswith(b"\x7fELF") and len(head) == ELF_HEADER_BYTES
+    return is_elf and known is not None and int.from_bytes(head[18:20], "little") not in known
 
 
 def debian_version(root: Path, program: str) -> str | None:

@@ -145,6 +145,23 @@ def test_a_manifest_that_is_not_valid_is_named_with_its_field(tmp_path, content,
         describe(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("Env", ["A=1", "B=x\0"], "config.Env.1: has a NUL"),
+        ("Env", ["=x"], "config.Env.0: =x has no name"),
+        ("Cmd", ["a\0"], "config.Cmd.0: has a NUL"),
+        ("Entrypoint", ["a\0"], "config.Entrypoint.0: has a NUL"),
+        ("WorkingDir", "/a\0", "config.WorkingDir: has a NUL"),
+        ("WorkingDir", "/x/../../y", "config.WorkingDir: /x/../../y has `..`"),
+    ],
+)
+def test_settings_with_which_no_program_starts_are_refused(tmp_path, setting, value, problem):
+    config = configuration([LAYER], **{setting: value})
+    with pytest.raises(ImageError, match=f"^blobs/sha256/{digest(config)[7:]} is not valid: {problem}"):
+        describe(oci(tmp_path / "layout", {"a": (config, [LAYER])}))
+
+
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.tar")
     with pytest.raises(ImageError, match="neither a folder nor a file"):

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import platform
 import shutil
 import stat
 import tarfile
@@ -126,9 +127,25 @@ def test_a_program_is_found_as_the_image_would_find_it(unpacked):
 def test_what_cannot_start_in_an_image_is_known_before(unpacked):
     root = unpacked([file("bin/start", "#!/bin/bash -e\n", 0o755), file("srv", "1"), file("etc/app/x", "1")])
     assert why_not_run(root, "start", "/", "/bin") == "has no /bin/bash, which its start needs"
-    assert no_place(root, "/srv", ()) == "/srv, where it starts, is no folder"
+    assert no_place(root, "/srv", ()) == "it starts in /srv (WorkingDir), and /srv is no folder"
+    assert no_place(root, "/srv/a/b", ()) == "it starts in /srv/a/b (WorkingDir), and /srv is no folder"
+    assert no_place(root, "/etc/app/none/a", ()) is None
+    (root / "link").symlink_to("/none/there")
+    assert no_place(root, "link/a", ()) == "it starts in link/a (WorkingDir), and /link is no folder"
+    (root / "dev").symlink_to("/none")
+    assert no_place(root, "/", ()) == "/dev is no folder, and each program gets one there"
+    (root / "dev").unlink()
     assert no_place(root, "/new", ["/etc/app"]) == "/etc/app is a folder, and `files` has a file there"
     assert no_place(root, "/new", ["/etc/app/x", "own.conf"]) is None
+
+
+def test_a_program_for_another_processor_does_not_run(unpacked):
+    root = unpacked([other("bin", DIRTYPE)])
+    for machine, problem in ((b"\x08\0", "has a it for another processor"), (b"\x3e\0", None)):
+        (root / "bin/it").write_bytes(b"\x7fELF\2\1\1" + bytes(9) + b"\2\0" + machine + bytes(40))
+        (root / "bin/it").chmod(0o755)
+        if problem or platform.machine() == "x86_64":
+            assert why_not_run(root, "it", "/", "/bin") == problem
 
 
 def test_zeros_take_no_room(unpacked):
