@@ -75,18 +75,26 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
         record.close()
 
 
+REAL_FAULTS = {
+    "block": "virtual time has no packets that a block could drop",
+    "throttle": "nodes in virtual time take no processor time and no memory",
+}
+"""Why virtual time lacks some kinds of faults."""
+
+
 class Simulator:
     """The backend for virtual time."""
 
     def adapted(self, plan: Plan) -> Plan:
         """Return any plan of state machines, unchanged; see `Backend`."""
-        kinds = {fault.kind for fault in plan.faults}
         for field, is_used, problem in (
             ("traffic", plan.traffic, "needs real packets, which virtual time does not have"),
             ("system", plan.programs, f"{plan.system} is a system of programs, which run on real processes"),
             ("topology.routing", plan.routing, "routes in virtual time are fixed"),
-            ("faults", "block" in kinds, "virtual time has no packets that a block could drop"),
-            ("faults", "throttle" in kinds, "nodes in virtual time take no processor time and no memory"),
+            *(
+                (f"faults.{fault.name}", fault.kind in REAL_FAULTS, REAL_FAULTS.get(fault.kind))
+                for fault in plan.faults
+            ),
         ):
             if is_used:
                 raise InputError(plan.experiment, None, field, f"{problem}: use --on local")

@@ -86,7 +86,8 @@ def test_a_run_directory_is_as_a_real_runs(undisturbed):
 def test_events_of_dead_publishers_are_awaited_and_an_impossible_change_is_a_problem(run_simulated):
     killed = "".join(f"\n  - {{at: 2500ms, kill: r{number}/driver-0}}" for number in range(3))
     again = "\n  - {at: 2s, kill: r2/client-1}\n  - {at: 2999ms, restart: r2/client-1}"
-    twice = "\n  - {at: 1s, kill: r0/client-0}\n  - {name: more, at: 2s, kill: r0/client-0}"
+    first = "{when: {process: r0/proxy-0, sends: ADVERTISEMENT}, kill: r0/client-0}"
+    twice = f"\n  - {first}\n  - {{name: more, at: 2s, kill: r0/client-0}}"
     directory, _ = run_simulated(killed + again + twice)
     published, got = (
         max(
