@@ -26,6 +26,7 @@ from testbed.errors import MachineError
 from testbed.faults.clocks import wrong_clocks
 from testbed.runner.contacts import member_of
 from testbed.sandbox.requirements import has_other_users, search_path
+from topologies.document import dotted, read_document
 from topologies.errors import InputError
 from topologies.quantities import SIZE
 
@@ -67,7 +68,9 @@ def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping
         except OSError as error:  # its own text would name a place in the store
             problem = f"{image.source}: {error.strerror}"
         if problem is not None:
-            raise InputError(programs.file, None, f"roles.{process.role}.{field}", problem)
+            at = ("roles", process.role, field)
+            line = read_document(Path(programs.folder, Path(programs.file).name)).line_of(at)
+            raise InputError(programs.file, line, dotted(at), problem)
 
 
 def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> Iterator[tuple[str, str | None]]:

@@ -48,8 +48,10 @@ ELF_HEADER_BYTES = 20
 """The header of a program up to its kind of processor (elf(5), e_machine)."""
 ELF_MACHINES = {"x86_64": (3, 62), "aarch64": (40, 183)}
 """Kinds of processors whose programs a machine runs, by its name in uname(2)."""
-MOUNTED = ("/proc", "/sys", "/dev", "/etc")
-"""Folders that the view of an image fills."""
+SHOWN = ("/proc", "/sys")
+MOUNTED = (*SHOWN, "/dev", "/etc")
+"""Folders that the view of an image fills; those of the kernel may not be links."""
+HOSTS = "/etc/hosts"
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -124,8 +126,12 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
     """
     if at := _no_folder(root, folder):
         return f"it starts in {folder} (WorkingDir), and {at} is no folder"
-    if at := next((at for each in MOUNTED if (at := _no_folder(root, each))), None):
-        return f"{at} is no folder, and each program gets one there"
+    for each in MOUNTED:
+        if _no_folder(root, each) or (each in SHOWN and inside(root, each).is_symlink()):
+            return f"{each} is no folder, and each program gets one there"
+    hosts = inside(root, HOSTS, follows=True)
+    if hosts.is_dir() or (inside(root, HOSTS).is_symlink() and not hosts.parent.is_dir()):
+        return f"{HOSTS} is no file, and each program gets one there"
     taken = (each for each in files if each.startswith("/") and inside(root, each, follows=True).is_dir())
     return next((f"{each} is a folder, and `files` has a file there" for each in taken), None)
 

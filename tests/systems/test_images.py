@@ -1,5 +1,6 @@
 """A broker in an image on real packets: a link is cut, the broker is killed and restarted, a disk is full."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,7 @@ def test_a_role_with_an_image_is_checked(tmp_path, capsys, monkeypatch, cache, o
     said = capsys.readouterr().err.splitlines()
     assert (code, len(said)) == ((2, 1) if problem else (0, 0))
     assert problem in "".join(said)
+    assert all(re.search(r"inbox/system.yaml:\d+: roles.server.", line) for line in said)
 
 
 @pytest.mark.parametrize("kept", [True, False])
