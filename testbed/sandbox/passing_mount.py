@@ -4,11 +4,13 @@ Files that are bound elsewhere or open last as long as their users, so that noth
 sandbox ends.
 """
 
+import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from node.programs.host_view import MS_BIND, mount
+from node.programs.host_view import MS_BIND, MS_REC, mount
 from node.tcp.libc import check, libc
 from testbed.errors import MachineError
 
@@ -39,6 +41,40 @@ def bind(file: Path, target: Path) -> None:
 def mount_tmpfs(path: Path, size_bytes: int, *, resize: bool = False) -> None:
     """Mount a tmpfs at this path, or change its size. Raises OSError."""
     mount("tmpfs", path, "tmpfs", MS_REMOUNT if resize else 0, f"size={size_bytes},mode=755")
+
+
+def mount_tmpfs_anywhere(path: Path, size_bytes: int) -> None:
+    """Mount a tmpfs at this path, also at a folder that its parent lacks and that is not made on the machine.
+
+    Then the parent is a tmpfs, too, in which all that it has stands at its place. Raises OSError.
+    """
+    if not path.is_dir():
+        parent = path.parent
+        mode = stat.S_IMODE(parent.stat().st_mode)
+        opened: dict[Path, int] = {}
+        for each in parent.iterdir():
+            with suppress(FileNotFoundError):  # it has just been removed
+                opened[each] = os.open(each, os.O_PATH | os.O_NOFOLLOW)
+        mount("tmpfs", parent, "tmpfs", 0, f"mode={mode:o}")
+        for each, descriptor in opened.items():
+            _stand_at(each, descriptor)
+            os.close(descriptor)
+        path.mkdir()
+    mount_tmpfs(path, size_bytes)
+
+
+def _stand_at(path: Path, descriptor: int) -> None:
+    """Let an opened file, folder or symbolic link stand at a path."""
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISLNK(mode):
+        path.symlink_to(os.readlink("", dir_fd=descriptor))
+        return
+    if stat.S_ISDIR(mode):
+        path.mkdir()
+    else:
+        path.touch()
+    with suppress(FileNotFoundError):  # it has just been removed
+        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
 
 
 @contextmanager

@@ -25,14 +25,15 @@ from systems.needs import missing, version_of
 from testbed.errors import MachineError, TestbedError
 from testbed.network.network_layout import make_layout
 from testbed.network.routing.frr_configuration import configuration, daemons
-from testbed.sandbox.passing_mount import mount_tmpfs
+from testbed.sandbox.passing_mount import mount_tmpfs_anywhere
 from testbed.sandbox.requirements import has_other_users, search_path
 from topologies.routing import OSPF
 
 PROGRAMS = Path("/usr/lib/frr")
-FILES, FILES_BYTES = Path("/etc/frr"), 16 << 20
-OTHER_FILES = (Path("/run/frr"), Path("/var/tmp/frr"))  # noqa: S108 (hidden by a tmpfs)
-"""Folders that the daemons write to by themselves: states of restarts, and logs of crashes."""
+FILES, FILES_BYTES = Path("/var/tmp/frr"), 16 << 20  # noqa: S108 (hidden by a tmpfs)
+"""The folder where daemons write logs of crashes; here it also has their configurations and sockets."""
+STATES = Path("/run/frr")
+"""The folder where daemons write states of restarts."""
 USER = "frr"
 SOCKET_TIMEOUT_S = 20.0
 LOOK_S = 0.1
@@ -89,10 +90,8 @@ class RoutingDaemons:
         if self._plan.routing is None:
             return
         self._folder.mkdir(exist_ok=True)
-        for folder in (FILES, *OTHER_FILES):
-            folder.mkdir(exist_ok=True)
-            mount_tmpfs(folder, FILES_BYTES)
-        for folder in OTHER_FILES:
+        for folder in (FILES, STATES):
+            mount_tmpfs_anywhere(folder, FILES_BYTES)
             shutil.chown(folder, USER, USER)
         await asyncio.gather(*map(self._start_gateway, self._gateways))
         await self._settle(60.0 + SETTLE_HELLOS * self._plan.routing.hello_s)

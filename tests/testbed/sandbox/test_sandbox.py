@@ -69,6 +69,27 @@ def mounts_over(place: str) -> list[str]:
     return [line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == place]
 
 
+MISSING = """
+import sys
+from pathlib import Path
+from testbed.sandbox.passing_mount import mount_tmpfs_anywhere
+folder = Path(sys.argv[1], "missing")
+mount_tmpfs_anywhere(folder, 1 << 20)
+(folder / "inside").touch()
+Path(sys.argv[1], "kept", "new").write_text(Path(sys.argv[1], "link").read_text())
+"""
+
+
+def test_a_folder_that_is_mounted_where_none_was_is_not_made_outside(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "file").write_text("as before")
+    (tmp_path / "link").symlink_to("file")
+    result = run_in_sandbox([PYTHON, "-c", MISSING, str(tmp_path)])
+    assert (result.returncode, result.stderr) == (0, "")
+    assert {each.name for each in tmp_path.iterdir()} == {"kept", "file", "link"}
+    assert (tmp_path / "kept" / "new").read_text() == "as before"
+
+
 def test_orphans_are_reaped():
     script = "pid=$(sleep 0.1 >/dev/null & echo $!); while [ -e /proc/$pid ]; do sleep 0.1; done; echo gone"
     assert run_in_sandbox(["sh", "-c", script]).stdout == "gone\n"
