@@ -38,7 +38,15 @@ EXTENDED = frozenset(
         tarfile.GNUTYPE_LONGLINK,
     }
 )
-TAR_ERRORS = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, RecursionError)
+TAR_ERRORS = (
+    tarfile.TarError,
+    ValueError,
+    OverflowError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    RecursionError,
+)
 """Errors of tarfile for a damaged archive; RecursionError: a header for a header for a header."""
 INDEXES_MAX = 3
 """Nested indexes: one per registry's list of platforms is usual."""
@@ -54,6 +62,9 @@ Empty = BeforeValidator(lambda given: () if given is None else given)
 Texts = Annotated[tuple[str, ...], Empty]
 
 
+SPARSE = "it has a sparse file, whose map of holes may have any size: pack it without `--sparse`"
+
+
 class ImageError(Exception):
     """An image cannot be used; the message names it and the reason."""
 
@@ -67,6 +78,8 @@ class CheckedEntry(tarfile.TarInfo):
         found = super().frombuf(buf, encoding, errors)
         if found.type in EXTENDED and found.size > HEADER_BYTES_MAX:
             raise tarfile.TarError(f"a header is larger than {HEADER_BYTES_MAX >> 20} MiB")
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.TarError(SPARSE)
         return _checked(found)
 
     @classmethod
@@ -75,6 +88,10 @@ class CheckedEntry(tarfile.TarInfo):
         found = _checked(super().fromtarfile(tarfile))
         found.pax_headers = tarfile.pax_headers = {}  # they are applied
         return found
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        """Refuse the kind of sparse file whose map of holes tarfile reads whole."""
+        raise tarfile.TarError(SPARSE)
 
 
 def _checked(entry: EntryKind) -> EntryKind:

@@ -68,7 +68,7 @@ def unpack(files: Files, image: ImageDescription, root: Path, *, keeps_owners: b
             try:
                 _check_content(packed, layer, digest, name, filling.make_room)
                 filling.add(layer)
-            except (OSError, ValueError, *TAR_ERRORS) as error:
+            except (OSError, *TAR_ERRORS) as error:
                 raise ImageError(f"layer {name} cannot be unpacked: {error}") from None
     filling.finish()
 

@@ -136,6 +136,7 @@ def test_what_is_no_image_is_refused(tmp_path, content, problem):
         (b"{}", "config: Field required"),
         (b'{"manifests": 5}', "manifests: Input should be a valid array"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_manifest_that_is_not_valid_is_named_with_its_field(tmp_path, content, problem):
     (tmp_path / "blobs" / "sha256").mkdir(parents=True)

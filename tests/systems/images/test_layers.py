@@ -196,17 +196,28 @@ def header(kind, size, name="x"):
     return info.tobuf(tarfile.GNU_FORMAT) + bytes(max(0, size))
 
 
+def attributes(*given):
+    """An entry with extended attributes, each `name=value`."""
+    info = tarfile.TarInfo("x")
+    info.pax_headers = dict(each.split("=") for each in given)
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (header(tarfile.XHDTYPE, (1 << 20) + 512), "a header is larger than 1 MiB"),
         (header(tarfile.GNUTYPE_LONGNAME, (1 << 20) + 512), "a header is larger than 1 MiB"),
         (header(tarfile.XHDTYPE, 512) * 2000, "recursion"),
+        (header(tarfile.GNUTYPE_SPARSE, 0), "pack it without `--sparse`"),
+        (attributes("GNU.sparse.major=1", "GNU.sparse.minor=0"), "pack it without `--sparse`"),
+        (attributes("GNU.sparse.map=1,x"), "invalid literal"),
+        (attributes("size=-1536"), "is damaged: an entry has a negative size"),
         (header(tarfile.REGTYPE, -512), "is damaged: an entry has a negative size"),
         (b"y" + header(tarfile.REGTYPE, 0)[1:], "it is damaged after 1024 B"),
         (header(tarfile.REGTYPE, 0)[:300], "it is damaged after 1024 B"),
     ],
-    ids=["attributes", "name", "headers of headers", "negative", "checksum", "short"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_layer_with_a_header_that_cannot_be_is_damaged(tmp_path, content, problem):
     layer = tar_of([file("a", "1")])[:1024] + content
@@ -215,8 +226,8 @@ def test_a_layer_with_a_header_that_cannot_be_is_damaged(tmp_path, content, prob
     with opened(layout) as files, pytest.raises(ImageError, match=problem):
         unpack(files, described(files), tmp_path / "root", keeps_owners=False)
     with gzip.open(tmp_path / "archive", "wb") as archive:
-        archive.write(header(tarfile.XHDTYPE, (1 << 20) + 512))
-    with pytest.raises(ImageError, match="a header is larger"), opened(tmp_path / "archive"):
+        archive.write(content)
+    with pytest.raises(ImageError, match="is damaged"), opened(tmp_path / "archive"):
         pass
 
 
