@@ -62,13 +62,16 @@ class QuantityParameter(click.ParamType[int | None]):
             raise InputError(param.opts[0] if param else self.name, None, "", str(error)) from None
 
 
+SECONDS_MAX = 10**9
+
+
 def _seconds(text: str) -> Decimal:
     """Parse `19.4`, `19.4s` or `19400ms`, exactly as written."""
     text = text.strip()
     found = (
         Decimal(text.removesuffix("ms")) / 1000 if text.endswith("ms") else Decimal(text.removesuffix("s"))
     )
-    if not found.is_finite():
+    if not found.is_finite() or abs(found) > SECONDS_MAX:
         raise ValueError(text)
     return found
 

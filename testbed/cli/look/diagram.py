@@ -1,12 +1,13 @@
 """`cutset diagram`: the messages between hosts around a moment of a run, as a space-time diagram (SVG)."""
 
 import shlex
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import FILE, FiniteRange, once, run_argument
+from testbed.cli.options import FILE, SECONDS, FiniteRange, once, run_argument
 
 if TYPE_CHECKING:
     from analysis.pages.diagram.message_selection import DiagramQuery
@@ -20,8 +21,8 @@ _SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 
 @click.command(name="diagram")
 @run_argument
-@click.option("--from", "from_s", type=float, metavar="T", help="Seconds since time 0.")
-@click.option("--to", "to_s", type=float, metavar="T", help="Seconds since time 0.")
+@once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
+@once("--to", "to_s", type=SECONDS, help="Seconds since time 0.")
 @click.option("--around", metavar="FAULT", help="The moment of a fault, with the affected messages.")
 @click.option("--span", "span_s", type=FiniteRange(min=0.001), metavar="S", help=_SPAN)
 @click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
@@ -36,8 +37,8 @@ _SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 )
 def command(  # noqa: PLR0917 (click passes them by name)
     run_name: str,
-    from_s: float | None,
-    to_s: float | None,
+    from_s: Decimal | None,
+    to_s: Decimal | None,
     around: str | None,
     span_s: float | None,
     hosts: tuple[str, ...],
@@ -82,7 +83,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 
 def _moment(
-    record: "AnalysedRun", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
+    record: "AnalysedRun",
+    from_s: Decimal | None,
+    to_s: Decimal | None,
+    fault: str | None,
+    span_s: float | None,
 ) -> "TimeWindow":
     from analysis.pages.diagram.scene_builder import TimeWindow, around
 
@@ -92,7 +97,7 @@ def _moment(
         raise click.UsageError("give either --from and --to, or --around (and with it --span)")
     if from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
-    return TimeWindow(from_s, to_s)
+    return TimeWindow(float(from_s), float(to_s))
 
 
 def _wanted(
