@@ -46,7 +46,7 @@ def mount_tmpfs(path: Path, size_bytes: int, *, resize: bool = False) -> None:
 def mount_tmpfs_anywhere(path: Path, size_bytes: int) -> None:
     """Mount a tmpfs at this path, also at a folder that its parent lacks and that is not made on the machine.
 
-    Then the parent is a tmpfs, too, in which all that it has stands at its place. Raises OSError.
+    Then the parent is a tmpfs, too, with its own entries bound into it. Raises OSError.
     """
     if not path.is_dir():
         parent = path.parent
@@ -57,14 +57,14 @@ def mount_tmpfs_anywhere(path: Path, size_bytes: int) -> None:
                 opened[each] = os.open(each, os.O_PATH | os.O_NOFOLLOW)
         mount("tmpfs", parent, "tmpfs", 0, f"mode={mode:o}")
         for each, descriptor in opened.items():
-            _stand_at(each, descriptor)
+            _bind_at(each, descriptor)
             os.close(descriptor)
         path.mkdir()
     mount_tmpfs(path, size_bytes)
 
 
-def _stand_at(path: Path, descriptor: int) -> None:
-    """Let an opened file, folder or symbolic link stand at a path."""
+def _bind_at(path: Path, descriptor: int) -> None:
+    """Bind an opened file or folder at a path; repeat a symbolic link."""
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISLNK(mode):
         path.symlink_to(os.readlink("", dir_fd=descriptor))
