@@ -3,6 +3,7 @@ same rows as here, whether they see the run or not, and whatever becomes of an e
 """
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -125,10 +126,11 @@ def test_runs_that_are_seen_or_sent_have_the_same_rows_though_an_executor_is_kil
     code, rest = ended(process)
     assert code == 0, said + rest
     assert [content_of(run) == content_of(here) for run in (seen, hidden)] == [True] * 2
-    assert [line for line in (said + rest).splitlines() if "park" in line or "executors" in line] == [
+    lines = [line for line in (said + rest).splitlines() if "park" in line or "executors" in line]
+    assert [re.sub("[12] executors", "executors", line) for line in lines] == [  # the second may come later
         f"starting Spark on {cluster.url}",
-        "2 executors work on the run in place",
-        "sending the run's files to 2 executors",
+        "executors work on the run in place",
+        "sending the run's files to executors",
     ]
     psutil.wait_procs([lost], WAIT_S)
     assert not lost.is_running()

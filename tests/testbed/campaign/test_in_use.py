@@ -123,6 +123,6 @@ def test_each_of_many_concurrent_analyses_completes_or_names_the_other(tmp_path)
     said = [(process.communicate(timeout=300)[1], process.returncode) for process in processes]
     refused = [text for text, code in said if code == 3]
     assert {code for _, code in said} <= {verdict, 0, 3}
-    assert 0 < len(refused) < len(processes)
+    assert len(refused) < len(processes)
     assert all("another command" in text and " (process " in text for text in refused)
     assert (run / "summary.json").read_bytes() == summary
