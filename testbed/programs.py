@@ -5,7 +5,7 @@ Pure, except that `check_needs` and `versions_of` inspect this machine.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,37 +57,39 @@ def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping
         image, launch = programs.roles[process.role].image, launches[process.name]
         if image is None:
             continue
-        field, problem = "image", None
         try:
             ensure_unpacked(image, keeps_owners=launch["keeps_owners"])
-            for field, problem in _unfit(image, launch, programs.folder):  # noqa: B007
-                if problem is not None:
-                    break
-        except (ImageError, NoSuchUserError, ValueError) as error:
-            problem = str(error)
+            unfit = _unfit(image, launch, programs.folder)
+        except (ImageError, ValueError) as error:
+            unfit = "image", str(error)
         except OSError as error:  # its own text would name a place in the store
-            problem = f"{image.source}: {error.strerror}"
-        if problem is not None:
+            unfit = "image", f"{image.source}: {error.strerror}"
+        if unfit is not None:
+            field, problem = unfit
             at = ("roles", process.role, field)
             line = read_document(Path(programs.folder, Path(programs.file).name)).line_of(at)
             raise InputError(programs.file, line, dotted(at), problem)
 
 
-def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> Iterator[tuple[str, str | None]]:
-    """Yield fields of a role, each with why its image cannot have it, or None. Raises NoSuchUserError,
-    ValueError.
+def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> tuple[str, str] | None:
+    """Return a field of a role that its image cannot have, and why; None if the image fits.
+
+    Raises ValueError, OSError.
     """
     root, folder = Path(launch["image_root"]), image.folder or launch["folder"]
     run, env, files, user = (launch["program"][field] for field in ("run", "env", "files", "user"))
     if run[0] not in files and not run[0].startswith((launch["folder"], system_folder)):
         problem = why_not_run(root, run[0], folder, env.get("PATH", SEARCH_PATH))
-        yield "run", problem and f"{image.source} {problem}"
-    yield "image", None
-    problem = no_place(root, folder, files)
-    yield "image", problem and f"{image.source}: {problem}"
+        if problem is not None:
+            return "run", f"{image.source} {problem}"
+    if problem := no_place(root, folder, files):
+        return "image", f"{image.source}: {problem}"
     if launch["keeps_owners"]:
-        yield "user", None
-        user_of(user, *(inside(root, each, follows=True) for each in USERS))
+        try:
+            user_of(user, *(inside(root, each, follows=True) for each in USERS))
+        except NoSuchUserError as error:
+            return "user", str(error)
+    return None
 
 
 def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mapping[str, Mapping[str, Any]]:

@@ -9,7 +9,7 @@ whose fragments overlap (RFC 5722).
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from analysis.capture.pcap.fields import CHECKED_BYTES_MAX, ONES, ones_sum
+from analysis.capture.pcap.fields import ONES, sum_state
 from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.fragments import DATAGRAMS_MAX, TOGETHER_NS
 
@@ -78,18 +78,16 @@ class UdpDatagram:
     def is_damaged(self, data: Bytes) -> bool:
         """Return whether its checksum is wrong (RFC 768), so that its receiver discards it.
 
-        A checksum that is left to the hardware holds the sum of the pseudo header only. data: the capture.
+        data: the capture. False if it was not captured whole, or has no checksum.
         """
         first, content = self.fragments.get(0), self.content(data)
-        size = UDP_HEADER_BYTES + len(content)
-        if first is None or len(content) != self.whole_bytes or size > CHECKED_BYTES_MAX:
+        if first is None or len(content) != self.whole_bytes:
             return False
-        header = data[first.at - UDP_HEADER_BYTES : first.at].tobytes()
-        said = int.from_bytes(header[_CHECKSUM_AT:])
+        segment = data[first.at - UDP_HEADER_BYTES : first.at].tobytes() + content
+        said = int.from_bytes(segment[_CHECKSUM_AT:UDP_HEADER_BYTES])
         src_hi, src_lo, _, dst_hi, dst_lo, _ = (each & _WORD for each in self.direction)
-        pseudo = (src_hi + src_lo + dst_hi + dst_lo + _UDP + size) % ONES
-        is_left = said % ONES == pseudo
-        return said != 0 and not is_left and (ones_sum(header + content) + pseudo) % ONES != 0
+        pseudo = (src_hi + src_lo + dst_hi + dst_lo + _UDP + len(segment)) % ONES
+        return said != 0 and sum_state(segment, said, pseudo) < 0
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Yield offset and length of each gap, as far as the datagram's length is known."""

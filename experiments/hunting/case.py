@@ -98,12 +98,11 @@ class HuntDisturbance:
 
     target: two regions of a link, and its name if others join them too; a region (its links or all its
     processes); the regions of one side of a partition; or processes. others: the other side, the processes
-    from which a process is separated, or the one whose packets are slow, lost, duplicated or damaged; with a
-    port only the port's (0: any).
-    amount: for a delay microseconds; for a share of packets or of a processor parts per thousand; for a flap
-    the time down and the time up in microseconds; for a slow disk the time added to a sync in microseconds;
-    for memory bytes;
-    for a clock how far it is set forward or backward (direction), in microseconds. after: the trigger, for
+    from which a process is separated, or the one process whose packets on a link are disturbed. port: only
+    packets of this port are disturbed; 0: of any. amount: for a delay microseconds; for a share of packets or
+    of a processor parts per thousand; for a flap the time down and the time up in microseconds; for a slow
+    disk the time added to a sync in microseconds; for memory bytes; for a clock how far it is set forward or
+    backward (direction), in microseconds. after: the trigger, for
     links and for a process that is killed, stopped, asked to leave, disconnected or separated: the
     disturbance begins then, at about `at_us`, and ends at its time.
     """

@@ -334,20 +334,27 @@ def checksum_state(packet: bytes | memoryview) -> int:
     is_fragment = packet[6] & 0x3F or packet[7]
     if packet[0] >> 4 != 4 or is_fragment or size < _UDP_BYTES:
         return 0
-    if ones_sum(packet[:header]):
+    if _sum(packet[:header]):
         return -1
     field = header + (16 if packet[9] == _TCP else 6)
     said = int.from_bytes(packet[field : field + 2])
     if packet[9] == _UDP and not said:
         return 0
-    pseudo = (ones_sum(packet[12:20]) + packet[9] + size) % ONES
+    pseudo = (_sum(packet[12:20]) + packet[9] + size) % ONES
+    return sum_state(packet[header:], said, pseudo)
+
+
+def sum_state(segment: bytes | memoryview, said: int, pseudo: int) -> int:
+    """Return 1 if the checksum of a TCP or UDP segment is right or left to the hardware, -1 if it is wrong, 0
+    if the segment is too long to tell. said: the checksum; pseudo: the sum of the pseudo header.
+    """
     if said % ONES == pseudo:
         return 1
-    if size > CHECKED_BYTES_MAX:
+    if len(segment) > CHECKED_BYTES_MAX:
         return 0
-    return -1 if (ones_sum(packet[header:]) + pseudo) % ONES else 1
+    return -1 if (_sum(segment) + pseudo) % ONES else 1
 
 
-def ones_sum(data: bytes | memoryview) -> int:
+def _sum(data: bytes | memoryview) -> int:
     """Return the ones' complement sum of 16-bit words, with 0 for 0xFFFF; odd data is padded with 0."""
     return int.from_bytes(data) % ONES * (256 if len(data) % 2 else 1) % ONES

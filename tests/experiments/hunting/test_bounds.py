@@ -197,7 +197,7 @@ def test_some_packets_of_a_link_are_drawn_for_processes_that_exist() -> None:
             (fault,) = experiment_of(base, replace(case, disturbances=(each,)), ground.topology).faults
             seen.add((fault.of is not None, fault.port))
             assert (fault.of,) == (each.others or (None,))
-            strange = replace(each, others=("r0/nobody-0",))
+            strange = replace(each, others=("r0/unknown-0",))
             assert why(ground, strange) == f"{each.kind} names an unknown process"
     assert seen == {(False, None), (True, None), (True, 9), (False, 9)}
 
