@@ -14,12 +14,14 @@ from node.protocols.meghdoot.studies.parameters import (
 SIZES = tuple({"peers": peers} for peers in (100, 1_000, 10_000))
 
 _LARGE = {"peers": 1_000, "simulation_event": "action", "wanted": "quotes"}
+_STORED = {"order": "subscriptions-first", "load_counts": "stored"}
 _READ: tuple[Mapping[str, Any], ...] = (
     {"peers": 100},
     {**_LARGE, "order": "mixed", "load_counts": "matching"},
-    {**_LARGE, "order": "subscriptions-first", "load_counts": "stored"},
+    {**_LARGE, **_STORED},
+    {**_LARGE, **_STORED, "peers": 10_000, "split_rule": "less-work"},
 )
-"""Readings that are tried: all with 100 peers, the best with 1,000."""
+"""Readings that are tried: all with 100 peers, two with 1,000, the best with 10,000."""
 
 
 def _of_paper(
