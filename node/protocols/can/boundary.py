@@ -161,7 +161,7 @@ class BoundaryWatch:
         holders = [self.claims.holder(self.claims.table.owners[row]) for row in rows]
         for holder in holders:
             if holder.node.address != message.address:
-                self.reach.send(message.address, *holder.told())
+                self.reach.send(message.address, *holder.claim_messages())
         if not holders and message.hops < HOPS_MAX:
             others = [
                 each for each in self._nearest(point, ASKED_MAX) if each not in {message.address, sender}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from node.core.peers.peer_pool import Address
-from node.protocols.can.messages import Claim, Heirs, sides_of, zone_of
+from node.protocols.can.messages import Claim, Successors, sides_of, zone_of
 from node.protocols.can.zone_table import ZoneTable
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
@@ -29,14 +29,14 @@ Rank = tuple[int, int]
 
 @dataclass(slots=True, eq=False)
 class ZoneHolder:
-    """A node and its zones. heirs: its successors in order; the first `replicas` of them have copies now."""
+    """A node and its zones. successors: in order; the first `replicas` of them have copies now."""
 
     node: NodeHandle
     sequence: int
     versions: Versions
     since_us: int = 0
     replicas: tuple[NodeHandle, ...] = ()
-    heirs: tuple[NodeHandle, ...] = ()
+    successors: tuple[NodeHandle, ...] = ()
     # cache of `addresses` and its input
     _addressed: tuple[tuple[NodeHandle, ...] | None, tuple[Address, ...]] = (None, ())
 
@@ -53,7 +53,7 @@ class ZoneHolder:
             self._addressed = self.replicas, addresses
         return addresses
 
-    def told(self) -> tuple[Claim, ...]:
+    def claim_messages(self) -> tuple[Claim, ...]:
         """Return its zones as messages."""
         count = len(self.versions)
         of = self.node.id, self.node.address, self.sequence, count
@@ -61,11 +61,11 @@ class ZoneHolder:
             return (Claim(*of, 0, ()),)
         return tuple(Claim(*of, version, sides_of(zone)) for zone, version in self.versions.items())
 
-    def named(self) -> tuple[Heirs, ...]:
+    def successor_messages(self) -> tuple[Successors, ...]:
         """Return its successors as a message, if they are known."""
-        if not self.heirs:
+        if not self.successors:
             return ()
-        return (Heirs(self.node.id, self.node.address, len(self.replicas), self.heirs),)
+        return (Successors(self.node.id, self.node.address, len(self.replicas), self.successors),)
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class ZoneClaims:
         address = holder.node.address
         before = self.others.get(address)
         if before is not None and before.node == holder.node:
-            holder.replicas, holder.heirs = before.replicas, before.heirs
+            holder.replicas, holder.successors = before.replicas, before.successors
             holder.since_us = before.since_us
         self._replace(address, before.versions if before else {}, holder.versions)
         self.others[address] = holder

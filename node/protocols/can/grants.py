@@ -12,7 +12,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import VERSION_MAX, ZoneClaims, ZoneHolder
-from node.protocols.can.messages import Claim, Grant, Granted, Heirs, Join, sides_of, zone_of
+from node.protocols.can.messages import Claim, Grant, Granted, Join, Successors, sides_of, zone_of
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Zone
@@ -68,15 +68,15 @@ class Grants:
         node = NodeHandle(join.id, join.address)
         own = self.claims.own.node
         introduced = Claim(join.id, join.address, join.sequence, 1, version, sides_of(zone))
-        heirs = Heirs(join.id, join.address, 0, (own,))
+        successors = Successors(join.id, join.address, 0, (own,))
         number = self._number(node, zone, version)
         neighbours = self._about(zone)
         self._send(number)
         self.reach.send(node.address, *neighbours)
-        self.territory.give(zone, node, introduced, heirs)
-        self.reach.send(node.address, *self.claims.own.told())
+        self.territory.give(zone, node, introduced, successors)
+        self.reach.send(node.address, *self.claims.own.claim_messages())
         self.territory.hear(introduced, own.address, is_introduced=True)
-        self.territory.hear_heirs(heirs)
+        self.territory.hear_successors(successors)
 
     def to_neighbour(self, node: NodeHandle, zone: Zone, version: int) -> None:
         """Grant a zone to a node that already has zones."""
@@ -91,7 +91,7 @@ class Grants:
         beside = dict.fromkeys(holder for holder, _ in self.claims.beside(zone))
         messages: list[Any] = []
         for holder in beside:
-            messages += (*holder.told(), *holder.named())
+            messages += (*holder.claim_messages(), *holder.successor_messages())
         return messages
 
     def _number(self, node: NodeHandle, zone: Zone, version: int) -> int:
@@ -119,7 +119,7 @@ class Grants:
         given = self._given.get(number)
         if given is not None:
             self._send(number)
-            self.reach.send(given.to.address, *self.claims.own.told())
+            self.reach.send(given.to.address, *self.claims.own.claim_messages())
             self.reach.probe(given.to, is_missed=True)
 
     def failed(self, node: NodeHandle) -> None:
@@ -142,7 +142,7 @@ class Grants:
             elif given.to.address not in {holder.node.address, sender} and any(
                 zone.adjacent(given.zone) for zone in holder.versions
             ):
-                self.reach.send(given.to.address, *holder.told())
+                self.reach.send(given.to.address, *holder.claim_messages())
 
     # --- Receiver
 

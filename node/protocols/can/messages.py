@@ -105,7 +105,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Heirs:
+class Successors:
     """The nodes with copies of a node's zones, and those that take its zones over when it fails."""
 
     reads: ClassVar = ("{id}", "replicas {replicas?}", "{nodes}")
@@ -162,7 +162,7 @@ class Disown:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The sender is alive and has the zones that it claimed last. Answered by TELL if they are unknown."""
+    """The sender is alive and has the zones that it claimed last. If they are unknown: CLAIM_REQUEST."""
 
     reads: ClassVar = ("{id}", "#{sequence}")
 
@@ -171,7 +171,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class ClaimRequest:
     """A request for the receiver's zones. Answered by CLAIMs."""
 
     reads: ClassVar = ("{id}",)
@@ -221,8 +221,8 @@ class Find:
 
 
 CAN_MESSAGES = (
-    Route, Routed, Join, Claim, Heirs, Grant, Granted, Heartbeat, Tell, Probe, Alive, Report, Find,
-    Ping, Pong, Relay, Unheard, Copy, Disown,
+    Route, Routed, Join, Claim, Successors, Grant, Granted, Heartbeat, ClaimRequest, Probe, Alive, Report,
+    Find, Ping, Pong, Relay, Unheard, Copy, Disown,
 )  # fmt: skip
 
 

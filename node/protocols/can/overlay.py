@@ -24,18 +24,18 @@ from node.protocols.can.layers import CanApplication
 from node.protocols.can.messages import (
     Alive,
     Claim,
+    ClaimRequest,
     Copy,
     Disown,
     Find,
     Grant,
     Granted,
     Heartbeat,
-    Heirs,
     Join,
     Probe,
     Report,
     Route,
-    Tell,
+    Successors,
     point_of,
 )
 from node.protocols.can.parameters import CanParameters
@@ -113,13 +113,13 @@ class Can(RoutingNode[Route]):
             Route: self._route,
             Join: lambda address, message, relays: self._join(address, message),
             Claim: self._claim,
-            Heirs: lambda address, message, relays: self.territory.hear_heirs(message),
+            Successors: lambda address, message, relays: self.territory.hear_successors(message),
             Grant: self._grant,
             Granted: lambda address, message, relays: self._grants.granted(message),
             Copy: lambda address, message, relays: self._copy(address),
             Disown: self._disown,
             Heartbeat: self._heartbeat,
-            Tell: lambda address, message, relays: self._tell(address),
+            ClaimRequest: lambda address, message, relays: self._answer_claim_request(address),
             Probe: self._probe,
             Alive: self._alive,
             Report: lambda address, message, relays: self._takeover.report(address, message),
@@ -353,11 +353,11 @@ class Can(RoutingNode[Route]):
         self._replicas.addressed(address)
         self.territory.meet(NodeHandle(message.id, address), message.sequence)
 
-    def _tell(self, address: Address) -> None:
-        messages: list[Any] = list(self.claims.own.told())
-        heirs = self._takeover.heirs()
-        if heirs is not None:
-            messages.append(heirs)
+    def _answer_claim_request(self, address: Address) -> None:
+        messages: list[Any] = list(self.claims.own.claim_messages())
+        named = self._takeover.successors_message()
+        if named is not None:
+            messages.append(named)
         self.reach.send(address, *messages)
 
     # --- Liveness

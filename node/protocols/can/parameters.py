@@ -17,7 +17,7 @@ class CanParameters(ReachabilityParameters):
     """Silence of a neighbour until it is probed."""
     takeover_us: Annotated[int, AT_LEAST_1MS] = 2_000_000
     """Time for a successor to take over the zones of a failed node, until the next one is asked."""
-    heirs: Annotated[int, Bounds(1, 64)] = 4
+    successors: Annotated[int, Bounds(1, 64)] = 4
     """Number of successors that a node names to take over its zones, in order."""
     join_timeout_us: Annotated[int, AT_LEAST_1MS] = 1_000_000
     """Time until a join, a grant or a search without an answer is repeated."""

@@ -42,9 +42,9 @@ class Replicas:
             if len(others) >= REPLICAS_MAX:
                 return
             own.replicas = (*others, node)
-        self.reach.send(node.address, Copy(own.node.id), *own.told())
+        self.reach.send(node.address, Copy(own.node.id), *own.claim_messages())
         for holder in list(self.claims.others.values()):
-            self.reach.send(node.address, *holder.told(), *holder.named())
+            self.reach.send(node.address, *holder.claim_messages(), *holder.successor_messages())
         self._changed()
 
     def remove(self, node: NodeHandle) -> None:
@@ -85,7 +85,7 @@ class Replicas:
     def introduce(self, holder: ZoneHolder) -> None:
         """Forward a node's claims to all replicas."""
         replicas = self.claims.own.replicas
-        messages = holder.told() if replicas else ()
+        messages = holder.claim_messages() if replicas else ()
         for node in replicas:
             self.reach.send(node.address, *messages)
 
@@ -139,7 +139,7 @@ class Replicas:
         if self.claims.own.replicas and others:
             self._turn = (self._turn + 1) % len(others)
             holder = others[self._turn]
-            messages = (*holder.told(), *holder.named())
+            messages = (*holder.claim_messages(), *holder.successor_messages())
             for node in self.claims.own.replicas:
                 self.reach.send(node.address, *messages)
 

@@ -1,6 +1,6 @@
 """Takeover of the zones of failed nodes (2.3).
 
-Each node names its successors in advance (HEIRS): first its replicas; then a neighbour whose zone forms a box
+Each node names its successors in advance: first its replicas; then a neighbour whose zone forms a box
 with its own; then those with the smallest zones. So all neighbours agree, and no node needs to know the
 neighbours of its neighbours. A node that misses a neighbour reports it to the first successor, which probes
 the node, takes over its zones if it has failed, and informs the reporters. If a successor does not act in
@@ -15,7 +15,7 @@ import numpy as np
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import VERSION_MAX, Versions, ZoneClaims, ZoneHolder
-from node.protocols.can.messages import Heirs, Report, Tell
+from node.protocols.can.messages import ClaimRequest, Report, Successors
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Zone
@@ -33,7 +33,7 @@ class _Orphan:
 
     node: NodeHandle
     zones: Versions
-    heirs: list[NodeHandle]
+    successors: list[NodeHandle]
     replicas: tuple[NodeHandle, ...] = ()  # without this node
     is_late: bool = False  # no successor is left
 
@@ -61,16 +61,18 @@ class TakeoverProtocol:
         named = own.replicas + tuple(each for each in self.successors() if each not in own.replicas)
         if named != self._named:
             self._named = named
-            message = Heirs(own.node.id, own.node.address, len(own.replicas), named)
+            message = Successors(own.node.id, own.node.address, len(own.replicas), named)
             for holder in (own, *self.claims.others.values()):
                 for address in holder.addresses:
                     if address != own.node.address:
                         self.reach.send(address, message)
 
-    def heirs(self) -> Heirs | None:
+    def successors_message(self) -> Successors | None:
         """Return the list of successors as a message for a neighbour that may have missed it."""
         own = self.claims.own
-        return Heirs(own.node.id, own.node.address, len(own.replicas), self._named) if self._named else None
+        return (
+            Successors(own.node.id, own.node.address, len(own.replicas), self._named) if self._named else None
+        )
 
     def successors(self, without: Set[NodeHandle] = frozenset()) -> list[NodeHandle]:
         """Return the neighbours that should take over this node's zones, in order, except `without`."""
@@ -90,18 +92,18 @@ class TakeoverProtocol:
                 volume = sum(zone.volume for zone in holder.versions)
                 key = (not fits[row], volume, holder.node.id)
                 order[holder.node] = min(key, order.get(holder.node, key))
-        return sorted(order, key=lambda node: order[node])[: self.parameters.heirs]
+        return sorted(order, key=lambda node: order[node])[: self.parameters.successors]
 
     # --- A node failed
 
     def failed(self, holder: ZoneHolder) -> None:
         """Start the takeover of a failed node's zones."""
-        heirs = [each for each in holder.heirs if each != holder.node]
+        successors = [each for each in holder.successors if each != holder.node]
         earlier = self._orphans.get(holder.node.address)
         self._orphans[holder.node.address] = orphan = _Orphan(
             holder.node,
             (earlier.zones if earlier else {}) | holder.versions,
-            heirs,
+            successors,
             tuple(each for each in holder.replicas if each != self.claims.own.node),
         )
         for other in list(self.claims.others.values()):
@@ -110,19 +112,20 @@ class TakeoverProtocol:
         for zone in self.claims.own.versions:
             self.claimed(zone)
         if orphan.zones:
-            self._next_heir(orphan)
+            self._ask_next_successor(orphan)
 
-    def _next_heir(self, orphan: _Orphan) -> None:
+    def _ask_next_successor(self, orphan: _Orphan) -> None:
         own = self.claims.own
-        while orphan.heirs and self.reach.is_failed(orphan.heirs[0].address):
-            del orphan.heirs[0]
-        if orphan.heirs and orphan.heirs[0] == own.node:
+        while orphan.successors and self.reach.is_failed(orphan.successors[0].address):
+            del orphan.successors[0]
+        if orphan.successors and orphan.successors[0] == own.node:
             self._take_over(orphan)
             return
         wait_us = self.parameters.takeover_us
-        if orphan.heirs:
-            successor = orphan.heirs.pop(0)
-            self.reach.send(successor.address, *own.told(), Report(orphan.node.id, orphan.node.address))
+        if orphan.successors:
+            successor = orphan.successors.pop(0)
+            report = Report(orphan.node.id, orphan.node.address)
+            self.reach.send(successor.address, *own.claim_messages(), report)
         elif orphan.is_late:
             self._take_over(orphan)
             return
@@ -136,7 +139,7 @@ class TakeoverProtocol:
         """Ask the next successor, since no node has taken over the zones."""
         orphan = self._orphans.get(address)
         if orphan is not None:
-            self._next_heir(orphan)
+            self._ask_next_successor(orphan)
 
     def _take_over(self, orphan: _Orphan) -> None:
         address = orphan.node.address
@@ -151,7 +154,7 @@ class TakeoverProtocol:
             self._send_claims(reporter)
 
     def _send_claims(self, address: Address) -> None:
-        self.reach.send(address, Tell(self.claims.own.node.id), *self.claims.own.told())
+        self.reach.send(address, ClaimRequest(self.claims.own.node.id), *self.claims.own.claim_messages())
 
     def report(self, sender: Address, report: Report) -> None:
         """Process the report of a node that misses another one, whose successor this node is."""
@@ -190,7 +193,7 @@ class TakeoverProtocol:
         known = self.claims.others.get(node.address)
         for reporter in self._reported.pop(node.address, ()):
             if known is not None:
-                self.reach.send(reporter, *known.told())
+                self.reach.send(reporter, *known.claim_messages())
 
     def is_orphan(self, zone: Zone) -> bool:
         """Return whether part of the box waits for takeover from a failed node."""

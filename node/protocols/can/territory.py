@@ -14,7 +14,7 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import ClaimAssembly, Versions, ZoneClaims, ZoneHolder
 from node.protocols.can.layers import BoundaryCheck, CanApplication, OrphanedZones
-from node.protocols.can.messages import Claim, Heartbeat, Heirs, Tell
+from node.protocols.can.messages import Claim, ClaimRequest, Heartbeat, Successors
 from node.protocols.can.versions import merged_versions, united_versions
 from node.protocols.can.zones import Zone
 from node.protocols.reachability.nodes import NodeHandle
@@ -103,7 +103,7 @@ class Territory:
 
     def announce(self, *others: Any) -> None:
         """Send this node's zones to all neighbours and replicas."""
-        messages = (*others, *self.claims.own.told())
+        messages = (*others, *self.claims.own.claim_messages())
         for address in (*self.claims.others, *(each.address for each in self.claims.own.replicas)):
             self._reach.send(address, *messages)
 
@@ -122,16 +122,16 @@ class Territory:
         if holder is not None:
             self._learn(holder, sender, is_introduced=is_introduced)
 
-    def hear_heirs(self, heirs: Heirs) -> None:
+    def hear_successors(self, successors: Successors) -> None:
         """Record the successors of a node."""
-        holder = self.claims.others.get(heirs.address)
+        holder = self.claims.others.get(successors.address)
         known: set[Address] = set()
-        if holder is not None and holder.node.id == heirs.id:
-            before, holder.replicas = holder.replicas, heirs.nodes[: heirs.replicas]
-            known, holder.heirs = {each.address for each in holder.heirs}, heirs.nodes
+        if holder is not None and holder.node.id == successors.id:
+            before, holder.replicas = holder.replicas, successors.nodes[: successors.replicas]
+            known, holder.successors = {each.address for each in holder.successors}, successors.nodes
             if holder.replicas != before:
                 self._application.zones_changed()
-        for node in heirs.nodes:
+        for node in successors.nodes:
             if node.address not in known:
                 self.claims.meet(node)
 
@@ -150,9 +150,9 @@ class Territory:
         if known is None:
             self.orphans.returned(node)
             if self.claims.own.versions:
-                self._reach.send(node.address, Tell(self._own.id), *self.claims.own.told())
+                self._reach.send(node.address, ClaimRequest(self._own.id), *self.claims.own.claim_messages())
         elif known.sequence < sequence:
-            self._reach.send(node.address, Tell(self._own.id))
+            self._reach.send(node.address, ClaimRequest(self._own.id))
 
     def joins(self, node: NodeHandle, sequence: int) -> None:
         """Process the join of a node; one with a newer id at a known address replaces a failed process."""
@@ -233,11 +233,11 @@ class Territory:
             is_theirs = holder.rank(zone) < other.rank(others_zone)
             winner, loser = (holder, other) if is_theirs else (other, holder)
             if loser is not own:
-                self._reach.send(loser.node.address, *winner.told())
+                self._reach.send(loser.node.address, *winner.claim_messages())
                 if other is not own:
-                    self._reach.send(other.node.address, Tell(self._own.id))
+                    self._reach.send(other.node.address, ClaimRequest(self._own.id))
             elif sender != winner.node.address:
-                self._reach.send(winner.node.address, Tell(self._own.id))
+                self._reach.send(winner.node.address, ClaimRequest(self._own.id))
         if sender == holder.node.address:
             self._give_way(holder)
 
@@ -250,7 +250,7 @@ class Territory:
         own = self.claims.own
         rivals = [holder for holder, _, _ in self.claims.overlapping(own.versions, own.node.address)]
         for holder in dict.fromkeys(rivals):
-            self._reach.send(holder.node.address, Tell(own.node.id), *own.told())
+            self._reach.send(holder.node.address, ClaimRequest(own.node.id), *own.claim_messages())
         others = list(self.claims.others.values())
         if others:
             self._turn = (self._turn + 1) % len(others)

@@ -133,8 +133,10 @@ def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
 def test_two_that_leave_at_once_do_not_give_their_zones_to_each_other_for_ever():
     overlay = Overlay(16)
     nodes = {node.can.own: node for node in overlay.nodes}
-    heirs = {node: nodes[node.can._takeover.successors()[0]] for node in overlay.nodes}
-    one, other = next((node, heir) for node, heir in heirs.items() if heirs[heir] is node)
+    successor_of = {node: nodes[node.can._takeover.successors()[0]] for node in overlay.nodes}
+    one, other = next(
+        (node, successor) for node, successor in successor_of.items() if successor_of[successor] is node
+    )
     for _ in range(2):  # as where both look after it at the same moments
         for node in (one, other):
             overlay.act(node.can.own.address, Can.leave)
