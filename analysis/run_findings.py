@@ -19,7 +19,6 @@ from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import FIDELITY
 from analysis.timelines.summary import RunFindings
 from analysis.timelines.tasks.results import write
-from analysis.timelines.tcp_connections import captured_hosts
 
 Results = dict[str, pa.Table]
 READY = ("deliveries", "publishers", "convergence", "confirmations", "selectivity", "tcp_outages")
@@ -143,7 +142,7 @@ def _on_times(case: AnalysisCase, results: Results) -> Iterator[str]:
 
 def _on_stalled(case: AnalysisCase, rows: pa.Table) -> Iterator[str]:
     events = case.run.table("events") if case.decoded else None
-    hosts = captured_hosts(case.record.plan) if case.hosts else {}
+    hosts = stalled.captured_hosts(case.record.plan) if case.hosts else {}
     return stalled.notes(rows, case.run.table("packets"), events, hosts, case.metadata)
 
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from analysis.inspect.following.copies import EventTrace
 from analysis.inspect.following.hops import EventHop, route_to
-from analysis.inspect.following.tcp_repair import TcpHistory, fault_at
+from analysis.inspect.following.tcp_repair import Ending, TcpHistory, fault_at
 from analysis.schemas import LOST
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.deliveries import required_sets
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.tcp_connections import Ending
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 

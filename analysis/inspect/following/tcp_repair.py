@@ -24,7 +24,6 @@ from analysis.inspect.packets.wire import direction_of, read_syns, relative
 from analysis.schemas import PACKETS
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.tcp_connections import Ending
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -40,6 +39,15 @@ class TcpTry:
     t_ns: int
     first: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a connection: `host` sent the first FIN or RST."""
+
+    t_ns: int
+    host: str
+    how: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,13 @@ def _system(directory: SweepDirectory, name: str, runs: Sequence[SweepRun]) -> C
 
 @dataclass(frozen=True, slots=True)
 class RegionCut:
-    """The first fault that separated two regions in a run; end_s: None if it lasted to the end."""
+    """The first fault that separated two regions in a run, and its link.
+
+    end_s: None if it lasted to the end.
+    """
 
     fault: str
+    link: str
     regions: tuple[str, str]
     start_s: float
     end_s: float | None
@@ -96,7 +100,7 @@ def cut_of(record: AnalysedRun) -> RegionCut | None:
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     return next(
         (
-            RegionCut(band.fault, ends[band.links[0]], band.start_s, band.end_s)
+            RegionCut(band.fault, band.links[0], ends[band.links[0]], band.start_s, band.end_s)
             for band in bands(record)
             if band.links and band.links[0] in ends
         ),

@@ -3,6 +3,8 @@ received from where the stream came.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.tcp_connections import CapturedHost
+from experiments.planned.plan import Plan
 from topologies.group_membership import END_GROUP, FIRST_GROUP, IGMP
 from topologies.routes import Hop
 
 NAMED_MAX = 5
 """Largest number of clients that are named, each with one stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedHost:
+    """A host, and the name of its capture's file without suffix."""
+
+    name: str
+    capture: str
+
+
+def captured_hosts(plan: Plan) -> dict[int, CapturedHost]:
+    """Return the hosts of a run that were captured, by their numeric addresses."""
+    captures = {each.host: each.file.removesuffix(".pcap") for each in plan.captures if each.host}
+    return {
+        int(ip_address(host.address)): CapturedHost(host.name, captures[host.name])
+        for host in plan.hosts
+        if host.name in captures
+    }
 
 
 def between_regions(rows: pa.Table, metadata: RunMetadata) -> frozenset[Hop]:

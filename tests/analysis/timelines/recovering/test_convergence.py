@@ -12,10 +12,9 @@ from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.stalled import notes
+from analysis.timelines.recovering.stalled import captured_hosts, notes
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import run_expectations
-from analysis.timelines.tcp_connections import captured_hosts
 from tests.analysis.timelines.world import (
     CUT,
     MS,
