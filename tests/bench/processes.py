@@ -7,9 +7,7 @@ and gossip. On a busy machine the processors' share is that of this run alone.
 
 The limit is the cost of a batch at a node: about 1.4 ms of processor time on a machine with other jobs, more
 than half of it in clients, a third in the relay. It takes ten packets on the LAN (20 frames here, one on each
-of two links): seven are NOTIFYs to random neighbours and the TCP acknowledgements. 46 clients per region are
-also measured with `keep_fanout`: neighbours that ask stay among the F. Virtual time shows its benefit
-independent of the machine: NOTIFYs for a batch at a client, and the latency.
+of two links): seven are NOTIFYs to random neighbours and the TCP acknowledgements.
 """
 
 import contextlib
@@ -17,22 +15,18 @@ import json
 import subprocess
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from node.protocols.sprinkler.messages import Answered, Notify
 from tests.bench.rows import CUTSET, Row, row
-from tests.node.cluster import COARSE, Cluster, S
 
 REGIONS, OTHERS = 3, 4  # of each region's processes are no clients
 FLUSH_S, RATE_PER_S = 0.2, 20
-CLIENTS = ((20, None, False), (46, 15.0, False), (46, 15.0, True), (96, 30.0, False))
-"""In a region; after how many seconds all are to be ready; whether the fanout is kept."""
-SIMULATED_CLIENTS, SETTLED_S, COUNTED_S = 46, 4, 8
+CLIENTS = ((20, None), (46, 15.0), (96, 30.0))
+"""In a region; after how many seconds all are to be ready."""
 BUSY, P95_MS = 0.8, 300.0  # asked: at most
 WARM_S, MEASURED_S = 4.0, 10.0
 TIMEOUT_S = 240.0
@@ -42,7 +36,7 @@ name: held
 topology: three-regions
 system: sprinkler
 roles: {{proxy: 2, configuration: 1, driver: 1, client: {clients}}}
-parameters: {{flush_interval: {flush_ms:.0f}ms, keep_fanout: {keeps}}}
+parameters: {{flush_interval: {flush_ms:.0f}ms}}
 workload: {{event_size: 100B, rate: {rate}/s}}
 duration: 20s
 captures: none
@@ -62,59 +56,19 @@ class Spent:
 def measure() -> list[Row]:
     """Rows for `make bench`."""
     rows: list[Row] = []
-    for clients, ready_s, keeps in CLIENTS:
+    for clients, ready_s in CLIENTS:
         with tempfile.TemporaryDirectory() as folder:
-            rows += _rows(clients, ready_s, Path(folder), keeps=keeps)
-    return [*rows, *_simulated_rows()]
+            rows += _rows(clients, ready_s, Path(folder))
+    return rows
 
 
-def _simulated_rows() -> list[Row]:
-    """Compare the kept fanout with the paper's, in virtual time."""
-    (told, p95_ms), (told_kept, p95_kept_ms) = (
-        (_notifies_a_batch(keeps=keeps), _simulated_p95_ms(keeps=keeps)) for keeps in (False, True)
-    )
-    count = REGIONS * (SIMULATED_CLIENTS + OTHERS)
-    return [
-        _row(count, "simulated, NOTIFYs for a batch, kept / shuffled", told_kept / told, 0.4, ""),
-        _row(count, "simulated, latency, p95, kept / shuffled", p95_kept_ms / p95_ms, 0.5, ""),
-        _row(count, "simulated, latency, p95, kept", p95_kept_ms, P95_MS, "ms"),
-    ]
-
-
-def _notifies_a_batch(*, keeps: bool) -> float:
-    """NOTIFYs to a client for each batch that it gets, in one region."""
-    flush_us = int(FLUSH_S * 1e6)
-    parameters = {**COARSE, "flush_interval_us": flush_us, "keep_fanout": keeps}
-    cluster = Cluster(regions=1, clients=SIMULATED_CLIENTS, rate_per_s=RATE_PER_S, parameters=parameters)
-    cluster.run((SETTLED_S + COUNTED_S) * S)
-    sent = [line.message for line in cluster.network.trace if line.time_us > SETTLED_S * S]
-    kinds = Counter(type(message) for message in sent)
-    return kinds[Notify] / kinds[Answered]
-
-
-def _simulated_p95_ms(*, keeps: bool) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        experiment, out = Path(folder) / "held.yaml", Path(folder) / "runs"
-        experiment.write_text(_experiment(SIMULATED_CLIENTS, keeps=keeps))
-        command = [*CUTSET, "run", str(experiment), "--on", "simulator", "--out", str(out)]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-        (run,) = out.iterdir()
-        p95_ms: float = json.loads((run / "summary.json").read_text())["latency"]["p95_ms"]
-        return p95_ms
-
-
-def _experiment(clients: int, *, keeps: bool) -> str:
-    flush_ms = FLUSH_S * 1000
-    return EXPERIMENT.format(clients=clients, flush_ms=flush_ms, rate=RATE_PER_S, keeps=str(keeps).lower())
-
-
-def _rows(clients: int, ready_asked_s: float | None, folder: Path, *, keeps: bool) -> list[Row]:
+def _rows(clients: int, ready_asked_s: float | None, folder: Path) -> list[Row]:
     experiment, out = folder / "held.yaml", folder / "runs"
-    experiment.write_text(_experiment(clients, keeps=keeps))
-    count, kept = REGIONS * (clients + OTHERS), "kept fanout, " if keeps else ""
+    experiment.write_text(EXPERIMENT.format(clients=clients, flush_ms=FLUSH_S * 1000, rate=RATE_PER_S))
+    count = REGIONS * (clients + OTHERS)
     with _running([*CUTSET, "run", str(experiment), "--out", str(out)]) as process:
         if not _await_running(process, out):
-            return [_row(count, f"{kept}ready", None, ready_asked_s, "s")]
+            return [_row(count, "ready", None, ready_asked_s, "s")]
         time.sleep(WARM_S)
         before = _spent(process)
         time.sleep(MEASURED_S)
@@ -133,12 +87,12 @@ def _rows(clients: int, ready_asked_s: float | None, folder: Path, *, keeps: boo
     nodes_us = (after.nodes_s - before.nodes_s) / seconds / batches_per_s * 1e6
     relay_us = (after.relay_s - before.relay_s) / seconds / frames_per_s * 1e6
     return [
-        _row(count, f"{kept}ready", ready_s, ready_asked_s, "s"),
-        _row(count, f"{kept}processors", busy, BUSY, "of all"),
-        _row(count, f"{kept}latency, p95", summary["latency"]["p95_ms"], P95_MS, "ms"),
-        _row(count, f"{kept}a batch at a node", nodes_us, None, "us"),
-        _row(count, f"{kept}a batch at a node", frames_per_s / batches_per_s, None, "frames"),
-        _row(count, f"{kept}a frame in the relay", relay_us, None, "us"),
+        _row(count, "ready", ready_s, ready_asked_s, "s"),
+        _row(count, "processors", busy, BUSY, "of all"),
+        _row(count, "latency, p95", summary["latency"]["p95_ms"], P95_MS, "ms"),
+        _row(count, "a batch at a node", nodes_us, None, "us"),
+        _row(count, "a batch at a node", frames_per_s / batches_per_s, None, "frames"),
+        _row(count, "a frame in the relay", relay_us, None, "us"),
     ]
 
 

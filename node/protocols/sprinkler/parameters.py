@@ -46,8 +46,6 @@ class SprinklerParameters:
     gossip_period_us: int = 1_000_000  # interval at which each node sends its view to one neighbour
     fanout: int = 4  # F: neighbours that are notified; the paper's best (Fig. 5b)
     shuffle_time_us: int = 30_000  # how long these neighbours stay the same; the paper's value (Fig. 6)
-    # neighbours that send requests stay among the F; in the paper all are drawn again
-    keep_fanout: bool = False
     # event bytes in a client's Recv; the same amount may be requested ahead
     recv_limit_bytes: int = 8_388_608
     request_timeout_us: int = 500_000  # without progress, until the proxy is asked; also for a missed NOTIFY

@@ -247,22 +247,11 @@ class Client(Participant):
     def _forget_left(self) -> None:
         """Disconnect neighbours that left the view long enough ago."""
         before_us = self.now_us - self.parameters.request_timeout_us
-        gone = [
-            member
-            for member, since_us in self._left.items()
-            if since_us <= before_us and not self._takes_or_gives(member)
-        ]
+        gone = [member for member, since_us in self._left.items() if since_us <= before_us]
         for member in gone:
             del self._left[member]
         if gone:
             self._connect()
-
-    def _takes_or_gives(self, member: int) -> bool:
-        """Return whether this member sends or receives events and keeps its place (`fanout`)."""
-        channel = self.channels.get(self.dissemination.member(member).name)
-        if channel is None or not self.parameters.keep_fanout:
-            return False
-        return self.dissemination.keeps(channel) or self.requests.came_from(channel)
 
     def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Apply a change of a region's chain: another tail may serve, another head may take publications."""

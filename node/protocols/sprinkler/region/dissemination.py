@@ -26,8 +26,7 @@ as Chainsaw does: a client's neighbours are those in its view and those in whose
 some clients are in very few views; with one direction such a client's latency was 0.2 s on average, and a
 thousandth of all deliveries took more than 0.7 s; with both, 0.09 s (300 clients, F = 4, V = 20).
 
-`fanout` selects the F neighbours. With a kept fanout, others are notified during continuous traffic, too:
-one, at random, each `KEPT_SHUFFLES` shuffle times.
+`fanout` selects the F neighbours.
 
 Requests for events, which only clients send, are in `requests`. Use in a proxy (its Recv is Hist):
 
@@ -51,7 +50,7 @@ from node.protocols.sprinkler.chain.answers import Answers, EventStore
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
 from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
-from node.protocols.sprinkler.region.fanout import KeptFanout, ShuffledFanout
+from node.protocols.sprinkler.region.fanout import ShuffledFanout
 from node.protocols.sprinkler.region.neighbourhood import MembershipView, Neighbourhood
 
 SHUFFLE: m.Timer = ("shuffle",)
@@ -61,7 +60,6 @@ QUIET_SHUFFLES = 3  # after the last NOTIFY, before neighbours other than the F 
 # share of a client's periods in which it also gossips with the proxy ("occasionally")
 PROXY_GOSSIP_SHARE = 0.1
 UNREACHED_PERIODS = 3  # a neighbour that is not connected at this number of ticks leaves the view
-KEPT_SHUFFLES = 6  # of a kept fanout: until a neighbour outside it is notified, and between two of them
 VIEW_ROWS = 256  # rows of a VIEW that are processed
 
 
@@ -92,9 +90,7 @@ class Dissemination:
         self.view = MembershipView(own, self.proxy, node.parameters.view_size, node.rng)
         self._answers = Answers(store, node.send, node.drop)
         self._runs = False
-        self._fanout = self._make_fanout()
-        self._keeps = parameters.keep_fanout
-        self._renotify_us = self._shuffle_us * (KEPT_SHUFFLES if self._keeps else 1)
+        self._fanout = ShuffledFanout(parameters.fanout, self._shuffle_us, node.rng, self._neighbours)
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
@@ -181,11 +177,10 @@ class Dissemination:
         cnt = self._store.cnt
         notify = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
         step, notified, emit = self._step, self._notified, self._node.emit
-        size_bytes, messages, offer = CODEC.size_bytes(notify), (notify,), self._fanout.offer
+        size_bytes, messages = CODEC.size_bytes(notify), (notify,)
         for channel in self._fanout.targets:
             if channel.awaiting:
                 continue  # it has no room now, and is notified when it has
-            offer(channel)
             if notified.get(channel) == step - 1:
                 notified[channel] = step
             if not lacks(channel, notify.counters):
@@ -197,10 +192,6 @@ class Dissemination:
             else:
                 self._node.send(channel, notify)
 
-    def keeps(self, channel: SprinklerChannel) -> bool:
-        """Return whether this neighbour stays one of the F because it requests events from this node."""
-        return self._keeps and channel in self._fanout.targets
-
     def receive_request(self, channel: SprinklerChannel, request: Request) -> None:
         """Handle a REQUEST (receiveRequest of Fig. 3)."""
         if not self._runs:
@@ -210,25 +201,21 @@ class Dissemination:
             reason = f"stream {request.stream} is not known"
             self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, request.stream)
         else:
-            self._fanout.asked(channel)
             self._answers.take(channel, request)
 
     def _tick(self) -> None:
         """Schedule the next check for neighbours that lack the latest counters."""
         if self._runs and self._tick_us is None:
-            self._tick_at(max(self._node.now_us + self._renotify_us, self._quiet_us))
+            self._tick_at(max(self._node.now_us + self._shuffle_us, self._quiet_us))
 
     def _postpone_tick(self) -> None:
-        """Postpone that check: after a quiet time, or with a kept fanout by a fixed interval.
+        """Postpone that check until after a quiet time.
 
         The timer is moved once in a shuffle time, at most. So it does not fire during continuous traffic,
         which would be the most frequent reason for a node with slow streams to run, and costs little with
         fast streams; other neighbours are notified `QUIET_SHUFFLES` to one more shuffle times after the last
         event.
         """
-        if self._keeps:
-            self._tick()
-            return
         self._quiet_us = self._node.now_us + QUIET_SHUFFLES * self._shuffle_us
         put_off_us = self._quiet_us + self._shuffle_us
         if self._runs and (self._tick_us is None or put_off_us - self._tick_us >= self._shuffle_us):
@@ -325,12 +312,6 @@ class Dissemination:
     def member(self, member: int) -> Member:
         """Return the process at this position of the neighbourhood."""
         return self._neighbourhood.members[member]
-
-    def _make_fanout(self) -> ShuffledFanout:
-        parameters, rng = self._node.parameters, self._node.rng
-        if parameters.keep_fanout:
-            return KeptFanout(parameters.fanout, rng, self._neighbours, is_root=self._is_proxy)
-        return ShuffledFanout(parameters.fanout, self._shuffle_us, rng, self._neighbours)
 
     def _fill_targets(self) -> None:
         """Draw the missing targets."""

@@ -148,11 +148,6 @@ class Requests:
         if self._advertised is None:
             self._advertised = (self._node.now_us, counters)
 
-    def came_from(self, channel: SprinklerChannel) -> bool:
-        """Return whether events arrived from this peer within the last request timeout."""
-        came_us = self._came_us.get(channel)
-        return came_us is not None and self._node.now_us - came_us < self._timeout_us
-
     def sweep(self) -> None:
         """Give up silent peers, and check for missed NOTIFYs; called periodically."""
         now_us = self._node.now_us
