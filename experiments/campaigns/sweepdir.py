@@ -161,6 +161,7 @@ class SweepDirectory(DatedDirectory):
 
     def check_folders(self) -> None:
         """Check the folders of the sweep and of its runs, as for a run. Raises InputError."""
+        self.check_files()
         for folder in (self.figures, self.points):
             check_folder(folder)
         for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():

@@ -48,6 +48,12 @@ def refuse_link(path: Path) -> None:
         raise InputError(str(path), None, "", "is a symbolic link, which leads elsewhere")
 
 
+def check_file(path: Path) -> None:
+    """Refuse a path that exists and is no regular file: reading a pipe would wait. Raises InputError."""
+    if path.exists() and not path.is_file():
+        raise InputError(str(path), None, "", "is no regular file: move it away")
+
+
 def check_folder(path: Path) -> None:
     """Refuse a path that exists and is no folder, or is a symbolic link. Raises InputError."""
     refuse_link(path)

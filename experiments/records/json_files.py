@@ -6,9 +6,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
 
+from experiments.files.plain_name import check_file
 from experiments.files.whole_files import write_whole
 from topologies.errors import InputError
 
+SIZE_BYTES_MAX = 1 << 30
+"""The largest record that is read; that of a run with 100,000 processes has some 100 MB."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -23,8 +26,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_text(path: Path) -> bytes:
-    """Read a file's content. Raises InputError."""
+    """Read a file's content. Raises InputError, also for a pipe, a folder or a file over `SIZE_BYTES_MAX`."""
     try:
+        check_file(path)
+        if path.stat().st_size > SIZE_BYTES_MAX:
+            raise InputError(str(path), None, "", f"has more than {SIZE_BYTES_MAX >> 20} MiB")
         return path.read_bytes()
     except OSError as error:
         raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from experiments.files.plain_name import Below, check_folder, plain_name, refuse_link
+from experiments.files.plain_name import Below, check_file, check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
 from topologies.errors import InputError
 
@@ -76,8 +76,15 @@ class DatedDirectory:
         self.path.mkdir(parents=True)
 
     def check_folders(self) -> None:
-        """Check that no folder in it is a symbolic link. Raises InputError."""
+        """Check that no folder in it is a symbolic link, and that its files are files. Raises InputError."""
         check_folder(self.figures)
+        self.check_files()
+
+    def check_files(self) -> None:
+        """Check the pages and JSON files: none is a pipe or a folder. Raises InputError."""
+        for path in self.path.iterdir():
+            if path.suffix in {".json", ".html"}:
+                check_file(path)
 
     @property
     def name(self) -> str:
@@ -103,8 +110,10 @@ class RunDirectory(DatedDirectory):
         """Check that no folder in the run is a symbolic link. Raises InputError.
 
         A run is not trusted: files would be written or removed at the link's target. The run itself may be
-        reached by a link. Files need no check: writing replaces links (`experiments.files.whole_files`).
+        reached by a link. Linked files need no check: writing replaces links
+        (`experiments.files.whole_files`). Pipes and sockets are refused: reading one would wait.
         """
+        self.check_files()
         for folder in (
             *(self.captures, self.logs, self.deliveries, self.traffic, self.routing),
             *(self.analysis, self.unpacked, self.figures),
@@ -114,6 +123,10 @@ class RunDirectory(DatedDirectory):
             check_folder(folder)
         for folder in self.machines.iterdir() if self.machines.is_dir() else ():
             refuse_link(folder)
+        for folder in (self.captures, self.logs, self.deliveries, self.traffic, self.analysis):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if not path.is_dir():
+                    check_file(path)
 
     def make(self) -> None:
         """Create the directory and its folders. Raises FileExistsError if it exists, and OSError."""

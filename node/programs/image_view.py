@@ -132,6 +132,9 @@ class ImageView:
         if self.keeps_owners:
             if self.key_log is not None:
                 os.chown(self.key_log, found.uid, -1)
+            for stream in range(3):  # so that it can open /dev/stdout by its name
+                if os.fstat(stream).st_rdev != Path(os.devnull).stat().st_rdev:
+                    os.fchown(stream, found.uid, -1)
             os.setgroups(found.groups)
             os.setgid(found.gid)
             os.setuid(found.uid)

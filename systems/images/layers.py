@@ -49,8 +49,8 @@ ELF_HEADER_BYTES = 20
 ELF_MACHINES = {"x86_64": (3, 62), "aarch64": (40, 183)}
 """Kinds of processors whose programs a machine runs, by its name in uname(2)."""
 SHOWN = ("/proc", "/sys")
-MOUNTED = (*SHOWN, "/dev", "/etc")
-"""Folders that the view of an image fills; those of the kernel may not be links."""
+MOUNTED = (*SHOWN, "/dev", "/etc", "/tmp")  # noqa: S108 - of the image
+"""Folders that programs expect; those of the kernel may not be links."""
 HOSTS = "/etc/hosts"
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
@@ -128,7 +128,7 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
         return f"it starts in {folder} (WorkingDir), and {at} is no folder"
     for each in MOUNTED:
         if _no_folder(root, each) or (each in SHOWN and inside(root, each).is_symlink()):
-            return f"{each} is no folder, and each program gets one there"
+            return f"{each} is no folder, and each program needs one there"
     hosts = inside(root, HOSTS, follows=True)
     if hosts.is_dir() or (inside(root, HOSTS).is_symlink() and not hosts.parent.is_dir()):
         return f"{HOSTS} is no file, and each program gets one there"

@@ -216,6 +216,13 @@ history_option = click.option(
     "--history", type=FOLDER, default=HISTORY, help="The folder of the history.", show_default=True
 )
 output_option = click.option("--output", "-o", type=FILE, help="Write to this file.")
+on_option = click.option(
+    "--on",
+    "backend",
+    metavar="PLACE",
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
+    "  [default: as the experiment says]",
+)
 repeat_option = click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs.")
 no_analyze_option = click.option(
     "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can analyse it later."
@@ -286,8 +293,11 @@ class ExperimentArguments:
         self, backend: str | None = None, repeat: int | None = None, left_out: Sequence[str] = ()
     ) -> "RunSelection":
         """Return the runs of the experiment that the options select. Raises InputError."""
+        from testbed.campaign.backend_selection import check_backend
         from testbed.run_selection import RunSelection
 
+        if backend is not None:
+            check_backend(backend)
         file = self.read(left_out)
         return RunSelection.from_options(
             file, backend=backend, links=self.links, seed=self.seed, repeat=repeat

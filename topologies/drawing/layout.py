@@ -31,7 +31,6 @@ NEARLY = 0.15
 """Regions whose coordinates differ by less than this, in links, are aligned in one row or column."""
 ALIGNED_MAX = 16
 """More regions than this are too close to each other to be aligned."""
-STRETCH_MAX = 3.0
 FLAT = 0.15
 """A drawing whose shorter side is at most this part of its longer side is not stretched to a square."""
 ALONG = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
@@ -57,47 +56,6 @@ def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
         points = min((_settled(start, hops) for start in starts), key=lambda found: _stress(found, hops))
     points = _aligned(min(_turned(points, edges), key=_untidiness))
     return tuple((float(x), float(y)) for x, y in _stretched(points))
-
-
-def layout_in_pixels(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place, ...]:
-    """Return a layout in pixels, from 0 to `size` or, if regions would cover each other, to more.
-
-    apart: the minimum distance of two regions, across or down. If a layout would have to become more than
-    `STRETCH_MAX` times as large, regions that are too close are pushed apart; if that does not succeed in
-    `STEPS` steps, the regions are placed on a circle.
-    """
-    points = np.array(places) * size
-    if _nearest(points, apart) < 1 / STRETCH_MAX:
-        points = _pushed_apart(points * STRETCH_MAX / 2, apart)
-    if _nearest(points, apart) < 1 / STRETCH_MAX:
-        points = _circle(len(places)) * size
-    points /= min(1.0, _nearest(points, apart))
-    return tuple((float(x), float(y)) for x, y in points - points.min(axis=0))
-
-
-def _pushed_apart(points: Points, apart: Place) -> Points:
-    """Move regions that are too close apart, each by half of the way, along the axis of their larger gap."""
-    points = points.copy()
-    for _ in range(STEPS):
-        is_still = True
-        for a in range(len(points)):
-            for b in range(a):
-                gap = (points[a] - points[b]) / apart
-                axis = int(np.argmax(np.abs(gap)))
-                if abs(gap[axis]) < 1 - NEARLY / 100:
-                    is_still = False
-                    way = (1 - abs(gap[axis])) / 2 * apart[axis] * (1 if gap[axis] >= 0 else -1)
-                    points[a, axis] += way
-                    points[b, axis] -= way
-        if is_still:
-            break
-    return points
-
-
-def _nearest(points: Points, apart: Place) -> float:
-    """Return the distance of the two nearest regions, in units of `apart`."""
-    gaps = np.abs(points[:, None] - points[None]) / apart
-    return float((gaps.max(axis=2) + np.diag(np.full(len(points), np.inf))).min())
 
 
 def _circle(count: int) -> Points:

@@ -69,10 +69,10 @@ def plan_of(chosen: RunSelection) -> Plan:
     topology = load_topology(experiment.topology)
     with chosen.file.placing_errors():
         plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
-    if chosen.backend != SIMULATOR:
-        return with_links_that_can(plan)  # real links, here or on machines
-    with open_backend(SIMULATOR, say=click.echo) as backend:
-        return backend.adapted(plan)
+        if chosen.backend != SIMULATOR:
+            return with_links_that_can(plan)  # real links, here or on machines
+        with open_backend(SIMULATOR, say=click.echo) as backend:
+            return backend.adapted(plan)
 
 
 def show_plan(chosen: RunSelection, *, full: bool) -> None:

@@ -11,6 +11,7 @@ from testbed.cli.options import (
     ExperimentArguments,
     experiment_options,
     no_analyze_option,
+    on_option,
     out_option,
     repeat_option,
 )
@@ -19,13 +20,7 @@ from testbed.interrupts import handling, interrupt
 
 @click.command(name="run")
 @experiment_options
-@click.option(
-    "--on",
-    "backend",
-    metavar="PLACE",
-    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
-    "  [default: as the experiment says]",
-)
+@on_option
 @repeat_option
 @out_option
 @click.option("--resume", type=FOLDER, metavar="DIR", help="Resume an interrupted sweep.")
@@ -50,10 +45,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     during the run, on a local page that turns into the report. Exit codes: 0 passed, 1 an expectation or the
     fidelity check failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from testbed.campaign.backend_selection import check_backend
-
-    if backend is not None:
-        check_backend(backend)
     chosen = given.select(backend, repeat)
     if live:
         from testbed.campaign.live_view import check_watchable

@@ -87,10 +87,11 @@ def test_what_a_program_writes_survives_a_restart_or_does_not(tmp_path, launched
 
 @pytest.mark.network
 def test_a_program_runs_as_the_images_user_if_that_is_possible(tmp_path, launched, image_root):
-    one = in_image(tmp_path, image_root, "id -u; id -G; echo $HOME; exec sleep 60", user="writer")
+    script = "id -u; id -G; echo $HOME; echo named >/dev/stdout; exec sleep 60"
+    one = in_image(tmp_path, image_root, script, user="writer")
     launched.start(one)
-    found = until(lambda: len(output(one)) >= 3 and output(one))
-    assert found == [*(["7", "8 9 10"] if AS_ROOT else [str(os.getuid()), found[1]]), "/home/writer"]
+    found = until(lambda: len(output(one)) >= 4 and output(one))
+    assert found == [*(["7", "8 9 10"] if AS_ROOT else [str(os.getuid()), found[1]]), "/home/writer", "named"]
 
 
 @pytest.mark.network

@@ -132,9 +132,9 @@ def test_what_cannot_start_in_an_image_is_known_before(unpacked):
     assert no_place(root, "/etc/app/none/a", ()) is None
     (root / "link").symlink_to("/none/there")
     assert no_place(root, "link/a", ()) == "it starts in link/a (WorkingDir), and /link is no folder"
-    for name, target in (("dev", "/none"), ("proc", "/bin")):
+    for name, target in (("dev", "/none"), ("proc", "/bin"), ("tmp", "/srv")):
         (root / name).symlink_to(target)
-        assert no_place(root, "/", ()) == f"/{name} is no folder, and each program gets one there"
+        assert no_place(root, "/", ()) == f"/{name} is no folder, and each program needs one there"
         (root / name).unlink()
     for target, fits in (("/none/there", False), ("/bin", False), ("app/x", True), ("new", True)):
         (root / "etc/hosts").symlink_to(target)

@@ -26,10 +26,3 @@ def without_a_reader(*arguments: str) -> tuple[int, str]:
 
 def test_a_reader_that_left_is_no_failure():
     assert without_a_reader("list") == (0, "")
-
-
-def test_a_picture_is_drawn_whether_or_not_the_plan_is_read(tmp_path):
-    picture = tmp_path / "plan.svg"
-    code, said = without_a_reader("plan", "link-failure", "--svg", str(picture))
-    assert (code, said) == (0, f"picture {picture}\n")
-    assert picture.is_file()

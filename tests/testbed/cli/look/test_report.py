@@ -1,10 +1,12 @@
 """`cutset report` and `cutset analyze`: what they print; one line and exit code 2 where there is nothing."""
 
 import json
+import os
 import shutil
 
 import pytest
 
+from experiments.records.json_files import SIZE_BYTES_MAX
 from testbed.cli.main import run as cutset
 from tests.analysis.pages.report.synthetic_run import write_run
 
@@ -31,6 +33,28 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("command", ["report", "analyze"])
 def test_a_folder_that_is_no_run_is_refused(command, tmp_path, capsys):
     assert "it has no run.json" in refused([command, str(tmp_path)], capsys)
+
+
+@pytest.mark.parametrize("command", [["report"], ["analyze"], ["compare", "--text"]])
+@pytest.mark.parametrize(("name", "make"), [("summary.json", os.mkfifo), ("summary.json", os.mkdir)])
+def test_what_is_no_file_in_a_run_is_refused(command, name, make, tmp_path, capsys):
+    run = write_run(tmp_path)
+    (run.path / name).unlink()
+    make(run.path / name)
+    assert f"{name}: is no regular file: move it away" in refused([*command, str(run.path)], capsys)
+
+
+@pytest.mark.parametrize(("kind", "command"), [("run", "report"), ("sweep", "report"), ("study", "study")])
+def test_a_pipe_in_place_of_a_record_is_refused(kind, command, tmp_path, capsys):
+    os.mkfifo(tmp_path / f"{kind}.json")
+    said = refused([command, *(["--resume"] if command == "study" else []), str(tmp_path)], capsys)
+    assert f"{kind}.json" in said or "run.json" in said
+
+
+def test_a_record_that_is_too_large_is_refused(tmp_path, capsys):
+    run = write_run(tmp_path)
+    os.truncate(run.summary_json, SIZE_BYTES_MAX + 1)
+    assert "summary.json: has more than 1024 MiB" in refused(["report", str(run.path)], capsys)
 
 
 def test_report_of_a_run_without_analysis_says_what_to_do(tmp_path, capsys):

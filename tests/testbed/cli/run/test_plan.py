@@ -1,8 +1,7 @@
-"""`cutset plan`: the text, the JSON and the picture of what would run."""
+"""`cutset plan`: the text and the JSON of what would run."""
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -115,23 +114,6 @@ def test_json_is_the_plan(plan):
     assert plan_from_json(content).seed == 9
 
 
-def test_the_picture_shows_regions_links_and_faults(plan, tmp_path):
-    path = tmp_path / "plan.svg"
-    plan("link-failure", "--svg", str(path))
-    picture = ET.parse(path).getroot()
-    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"r0", "r1", "r2", "r3", "45ms, 10gbit", "✕ cut", "cut: r2-r3", "60"} <= set(texts)
-    lines = [element.get("class") for element in picture.iter("{http://www.w3.org/2000/svg}line")]
-    assert lines.count("link failing") == 1
-    assert lines.count("link") == 5
-
-
-def test_a_picture_that_cannot_be_written_is_bad_input(capsys):
-    assert main.run(["plan", "link-failure", "--svg", "/nowhere/plan.svg"]) == 2
-    said = capsys.readouterr().err
-    assert said == "cutset: /nowhere/plan.svg: cannot be written: No such file or directory\n"
-
-
 def test_bad_input_is_one_line_and_exit_code_2(capsys):
     assert main.run(["plan", "link-failure", "--set", "workload.rat=5"]) == 2
     said = capsys.readouterr()
@@ -235,3 +217,13 @@ def test_the_plan_is_what_its_backend_can_execute(plan, tmp_path, capsys):
     assert "links relay" in plan(file)
     assert main.run(["plan", file, "--links", "netem"]) == 2
     assert "correlated jitter, which links of kind netem do not implement" in capsys.readouterr().err
+
+
+def test_a_plan_refuses_what_its_backend_cannot_do(capsys):
+    throttle = ["--set", "faults=[{at: 1s, throttle: r0/proxy-0, cpu: 20%}]", "--set", "expect=[]"]
+    said = []
+    for command in ("plan", "run"):
+        assert main.run([command, "link-failure", "--on", "simulator", *throttle]) == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert "faults.throttle-1: nodes in virtual time take no processor time and no memory" in said[0]
