@@ -29,7 +29,7 @@ _ROUTE = quantity(
     "the same for the last affected stream, at its slowest client; RFC 6412:"
     " route-specific convergence, to the first packet",
 )
-_RATES = quantity(
+RATES = quantity(
     "Full, by rates",
     "rate_derived_s",
     seconds,
@@ -37,7 +37,7 @@ _RATES = quantity(
     " again, for 2 s; RFC 6412: full convergence time, rate-derived method, with a sampling interval of"
     " 200 ms and a sustained convergence validation time of 2 s",
 )
-_LOSSES = quantity(
+LOSSES = quantity(
     "By losses",
     "loss_derived_s",
     seconds,
@@ -45,13 +45,13 @@ _LOSSES = quantity(
     " stream; RFC 6412: loss-derived convergence time. Late events take longer than the forwarding"
     " delay threshold: 20 % above what the path allows",
 )
-_SILENCE = quantity(
+SILENCE = quantity(
     "Longest silence",
     "connectivity_lost_s",
     seconds,
     "longest time in which some client got no event of a stream; RFC 6412: route loss of connectivity period",
 )
-_IMPAIRED = quantity(
+IMPAIRED = quantity(
     "Impaired", "impaired", number, "events that a client got late or never; RFC 6414: impaired packets"
 )
 
@@ -62,8 +62,6 @@ class Convergence:
 
     words: str  # how the run stabilised
     faults: PageTable
-    why_apart: tuple[str, ...]  # why the two methods disagree, if they do
-    routes: PageTable
     connections: PageTable  # what TCP did across links that came back
 
 
@@ -77,13 +75,10 @@ def convergence(record: AnalysedRun) -> Convergence | None:
         fault["name"]: [row for row in record.recovery if row["fault"] == fault["name"] and row["affected"]]
         for fault in faults
     }
-    rows = [row for affected in by_fault.values() for row in affected]
     figures = record.summary.get("convergence") or {}
     return Convergence(
         words=f"{_stabilisation(figures)} {_tcp_text(figures, record.tcp_outages)}".strip(),
         faults=_faults_table(faults, known, by_fault),
-        why_apart=_why_apart(rows),
-        routes=_routes_table(record, rows),
         connections=_connections_table(record.tcp_outages),
     )
 
@@ -184,36 +179,15 @@ def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Ro
             precise_seconds,
             "seconds since start; RFC 6412: convergence event instant",
         ),
-        *(_FIRST, _ROUTE, _RATES, _LOSSES),
+        *(_FIRST, _ROUTE, RATES, LOSSES),
         label(
             "Methods",
             lambda fault: _methods(by_fault[fault["name"]]),
             "whether rates and losses agree for each stream, within two sampling intervals",
         ),
-        *(_SILENCE, _IMPAIRED),
+        *(SILENCE, IMPAIRED),
     )
     return table("convergence", columns, [{**known[fault["name"]], **fault} for fault in faults])
-
-
-def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> PageTable:
-    """Return a row for each fault, stream and client, largest disagreement of the methods first."""
-    labels = {
-        fault["name"]: fault_label(fault["kind"], fault["target"])
-        for fault in record.summary.get("faults") or ()
-    }
-
-    columns = (
-        label("Fault", lambda row: labels.get(row["fault"], row["fault"])),
-        label("Stream", lambda row: f"s{row['stream']}"),
-        label("Client", "client"),
-        quantity("First event", "switch_s", seconds, _ROUTE.help),
-        quantity("By rates", "rate_derived_s", seconds),
-        quantity("By losses", "loss_derived_s", seconds),
-        quantity("Rates less losses", _apart_s, _signed),
-        *(_SILENCE, _IMPAIRED),
-    )
-    ordered = sorted(rows, key=lambda row: -abs(_apart_s(row) or 0.0))
-    return table("routes", columns, ordered[:ROWS_MAX])
 
 
 def _signed(time_s: float | None) -> str:
@@ -235,15 +209,3 @@ def _methods(rows: Sequence[Row]) -> str:
     if not apart:
         return f"agree, {len(both)} of {len(rows)}" if len(both) < len(rows) else "agree"
     return f"{len(apart)} of {len(both)} apart, up to {seconds(max(map(abs, apart)))}"
-
-
-def _why_apart(rows: Sequence[Row]) -> tuple[str, ...]:
-    apart = [each for row in rows if (each := _apart_s(row)) is not None and abs(each) > APART_S]
-    longer = (
-        "Rates give longer times than losses if a stream carried part of its load or was lost repeatedly."
-    )
-    shorter = "Losses give longer times than rates if more than the usual load was late or lost."
-    return (
-        *((longer,) if max(apart, default=0.0) > 0 else ()),
-        *((shorter,) if min(apart, default=0.0) < 0 else ()),
-    )

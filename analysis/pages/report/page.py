@@ -15,7 +15,7 @@ from analysis.pages.charting.chart_model import Chart, highest
 from analysis.pages.charting.chart_page import as_json, spans_json
 from analysis.pages.page_environment import environment
 from analysis.pages.report import clocks, tables
-from analysis.pages.report.charts import backlog, charts
+from analysis.pages.report.charts import charts
 from analysis.pages.report.charts.topology_drawing import drawing, rates
 from analysis.pages.report.convergence import convergence
 from analysis.pages.report.fault_windows import FaultDiagram, FaultWindows
@@ -55,7 +55,6 @@ def render(
 
 def _content(record: AnalysedRun) -> dict[str, Any]:
     """Return all values that the templates use."""
-    found = backlog.backlogs(record)
     throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
     links = {
         quantity: busiest(charts.link_charts(record, quantity))
@@ -71,8 +70,6 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
         "links_hidden": max(0, len(record.wan_links) - LINK_CHARTS_SHOWN),
         "recoveries": recoveries(record),
         "convergence": convergence(record),
-        "backlogs": backlog.backlogs_table(found) if found else None,
-        "explanation": backlog.explanation(record, found),
         "drawing": drawing(record),
         "rates": rates(record),
         "tables": {

@@ -17,7 +17,6 @@ class PaperSection:
     citation: str
     words: Mapping[str, Mapping[str, str]]
     panels: Mapping[str, str] = field(default_factory=dict)
-    overshoot_s: float | None = None  # how long the paper's throughput stayed above normal
 
 
 _SECTIONS = {
@@ -41,7 +40,6 @@ _SECTIONS = {
             },
         },
         panels={"throughput": "figure 7a", "latency": "figure 7b", "topology": "figure 8"},
-        overshoot_s=5.0,
     ),
     ("sprinkler-2013", "3.3"): PaperSection(
         citation="Sprinkler (2013), section 3.3",

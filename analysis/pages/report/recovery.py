@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.pages.report.charts.bands import fault_label
+from analysis.pages.report.convergence import IMPAIRED, LOSSES, RATES, SILENCE
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
@@ -128,6 +129,7 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> PageTable:
         *(quantity(title, key, seconds, meaning) for key, title, meaning in TIMES),
         quantity("Backlog", "backlog_events", number),
         quantity("Lost", "lost", number, bad=True),
+        *(RATES, LOSSES, SILENCE, IMPAIRED),
     )
     affected = sorted((row for row in rows if row["affected"]), key=_slowness)
     return table(f"pairs-{fault}", columns, affected[:ROWS_MAX])

@@ -19,7 +19,6 @@ from analysis.errors import raise_not_analysed
 from analysis.parquet_files import read_any
 from analysis.schemas import CAPTURES
 from analysis.timelines import schemas
-from analysis.timelines.arrays import rows
 from experiments.planned.plan import LinkPlan, Plan
 from experiments.records.run_record import Outcome, RunRecord
 from experiments.records.rundir import RunDirectory
@@ -50,7 +49,6 @@ class AnalysedRun:
     tcp_outages: tuple[Row, ...] = ()  # TCP connections across links that came back
     chains: tuple[Row, ...] = ()  # configurations
     captures: tuple[Row, ...] = ()  # usable and unusable parts of each capture
-    streams: pa.Table | None = None  # throughput of streams; there may be thousands
     clocks: MachineClocks = ONE_CLOCK
     machines: tuple[Row, ...] = ()  # details of each machine's clock; empty if there is one clock
 
@@ -81,10 +79,6 @@ class AnalysedRun:
     @cached_property
     def _owners(self) -> Mapping[int, str]:
         return {stream.number: stream.region for stream in self.plan.streams}
-
-    def of_stream(self, stream: int) -> list[Row]:
-        """Return a stream's rows of throughput."""
-        return [] if self.streams is None else rows(self.streams, name=f"s{stream}").to_pylist()
 
     @cached_property
     def wan_links(self) -> tuple[LinkPlan, ...]:
@@ -162,7 +156,6 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
         tcp_outages=_rows(directory.table("tcp_outages"), schemas.TCP_OUTAGES),
         chains=_rows(directory.table("chains"), schemas.CHAINS),
         captures=_rows(directory.table("captures"), CAPTURES),
-        streams=read_any(directory.table("throughput"), schemas.THROUGHPUT, pc.field("scope") == "stream"),
         missing=tuple(name for name, rows in tables.items() if rows is None),
     )
 

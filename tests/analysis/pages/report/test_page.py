@@ -172,7 +172,6 @@ def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported
     recovery = page(reported("passed")).sections["recovery"]
     assert "every stream flowed again at every client within 0.21" in recovery
     assert "4 of 4 apart, up to 0.6" in recovery.replace("\u00a0", " ")
-    assert "Rates give longer times than losses if" in recovery
     assert (
         "RFC 6412: full convergence time, rate-derived method" in reported("passed").report_html.read_text()
     )

@@ -183,7 +183,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_wide_tables_are_cards(
         touch = f"getComputedStyle(document.querySelector('#plot-{key} .u-over')).touchAction"
         assert page.evaluate(touch) != "none"  # a plot does not hold the finger that scrolls
     assert no_sideways_scroll(page)
-    for table in ("fidelity", "backlogs", "convergence", "expectations") if name == "invalid" else ():
+    for table in ("fidelity", "convergence", "expectations") if name == "invalid" else ():
         assert fits(page, table)
         around = page.locator(f"#table-{table}")
         column = around.locator("thead th").nth(1).inner_text()
@@ -196,7 +196,7 @@ def test_on_a_laptop_the_widest_tables_fit_and_an_invalid_run_keeps_its_verdict_
 ) -> None:
     page = opened("invalid", viewport={"width": 1280, "height": 800})
     unfold(page)
-    for table in ("fidelity", "backlogs", "convergence", "pairs-cut", "routes"):
+    for table in ("fidelity", "convergence", "pairs-cut"):
         assert fits(page, table), table  # with reasons beside what is not proven
     page.locator("#what-ran").scroll_into_view_if_needed()
     expect(page.locator(".banner")).to_be_in_viewport()
