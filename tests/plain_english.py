@@ -1,8 +1,8 @@
 """Lint of the English in code and documentation: `python -m tests.plain_english [PATH...]`.
 
-Checks docstrings, comments, messages and Markdown for words and sentence patterns that readers of English
-as a second language stumble over, and names for words that are not terms of the field. Prints one line per
-finding; exit code 1 if there is one.
+Checks docstrings, comments, messages, Markdown, YAML, and comments of CSS, JavaScript and shell for words and
+sentence patterns that readers of English as a second language stumble over. Checks names of Python for words
+that are no terms of the field. Prints one line per finding; exit code 1 if there is one.
 """
 
 import ast
@@ -11,8 +11,11 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
+
+import yaml
 
 WORDS = re.compile(
     r"\b(whoever|whomever|whosoever|nobody|nobodys|somebody|anew|alike|of which|of whom|so many|so often"
@@ -88,11 +91,47 @@ def texts_of_markdown(source: str) -> Iterator[tuple[int, str]]:
         in_code ^= fence
 
 
+def texts_of_yaml(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line and text of each scalar and of each run of comments."""
+    plain = source
+    for token in yaml.scan(source):
+        if isinstance(token, yaml.ScalarToken):
+            yield token.start_mark.line + 1, token.value
+            start, end = token.start_mark.index, token.end_mark.index
+            plain = plain[:start] + re.sub(r"[^\n]", "x", plain[start:end]) + plain[end:]
+    yield from texts_of_comments(plain, re.compile(r"(?:^|\s)#+ ?(.*)"))
+
+
+def texts_of_comments(source: str, comment: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield the first line and text of each run of lines with a comment."""
+    lines = [match and match.group(1) for match in map(comment.search, source.splitlines())]
+    numbered = groupby(enumerate(lines, 1), key=lambda line: line[1] is not None)
+    for is_comment, run in numbered:
+        if is_comment:
+            first, *rest = run
+            yield first[0], "\n".join([first[1] or "", *(text or "" for _, text in rest)])
+
+
+def texts_of_css(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each comment."""
+    for match in re.finditer(r"/\*(.*?)\*/", source, re.DOTALL):
+        yield source.count("\n", 0, match.start()) + 1, match.group(1)
+
+
+READERS: dict[str, Callable[[str], Iterator[tuple[int, str]]]] = {
+    ".py": texts_of_python,
+    ".md": texts_of_markdown,
+    ".yaml": texts_of_yaml,
+    ".css": texts_of_css,
+    ".js": lambda source: texts_of_comments(source, re.compile(r"(?:^|\s)// ?(.*)")),
+    ".sh": lambda source: texts_of_comments(source, re.compile(r"(?:^|\s)#+(?!!) ?(.*)")),
+}
+
+
 def findings(path: Path) -> Iterator[str]:
     """Yield each finding of a file as `path:line: finding`."""
     source = path.read_text()
-    texts = texts_of_python(source) if path.suffix == ".py" else texts_of_markdown(source)
-    for line, text in texts:
+    for line, text in READERS[path.suffix](source):
         yield from (f"{path}:{line}: {finding}" for finding in findings_in_text(text))
     if path.suffix == ".py":
         for line, name in names_of_python(source):
@@ -104,7 +143,7 @@ def checked_files(arguments: list[str]) -> Iterator[Path]:
     """Yield the files under version control that the lint covers, below the given paths."""
     listed = subprocess.run(["git", "ls-files", "--", *arguments], check=True, capture_output=True, text=True)
     for name in listed.stdout.splitlines():
-        if name.endswith((".py", ".md")) and name not in GENERATED and name != "tests/plain_english.py":
+        if Path(name).suffix in READERS and name not in GENERATED and name != "tests/plain_english.py":
             yield Path(name)
 
 

@@ -7,8 +7,8 @@ const [what, address, port] = process.argv.slice(2);
 const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");
 const wanted = new Map(); // the number of the subscription to each subject
 let lastNumber = 0;
-let isTold = what === "publish"; // what it is to get first
-let server, unread, awaited; // awaited: what to say at the server's next answers to a PING
+let isTold = what === "publish"; // a subscriber must receive its subscriptions first
+let server, unread, awaited; // awaited: callbacks for the server's next answers to a PING
 
 function connect() {
   unread = Buffer.alloc(0);
@@ -25,9 +25,9 @@ function connect() {
   server.on("close", () => setTimeout(connect, 200));
 }
 
-// Ask the server for something, and say so once it answers a PING that came after that: then it has read it.
+// Send commands and then a PING. The server's answer to the PING confirms that it has read the commands.
 function ask(lines, saying) {
-  if (server.readyState === "closed") return; // the next connection asks for all that is wanted
+  if (server.readyState === "closed") return; // the next connection subscribes again
   server.write([...lines, "PING"].map((line) => line + "\r\n").join(""));
   awaited.push(isTold ? [{ did: "ready" }, saying] : [saying]);
 }
@@ -42,7 +42,7 @@ function unsubscribe(subjects) {
   for (const subject of subjects) wanted.delete(subject);
 }
 
-// Take one line of the server, with the payload that follows a MSG; false if it is not whole.
+// Process one line of the server, with the payload that follows a MSG; return false if it is incomplete.
 function read() {
   const end = unread.indexOf("\r\n");
   if (end < 0) return false;

@@ -1,13 +1,11 @@
-"""Planted defects: what a hunt for faults should find, as patches of our own code.
+"""Planted defects, which `cutset hunt` should find, as patches of Cutset's code.
 
-`mutants/catalogue.yaml` lists them: each is a slip that an engineer could have made in one of the state
-machines, which a run without faults does not show. A patch is never applied to the code that stands here:
-`planted_copy` makes a copy of the packages, of hard links where files stay as they are, and applies it there.
-Compiled modules come along, so that a child compiles only what its patch changed.
-A Python that has the copy first on its path (`planted_environment`) runs the mutated code.
+`mutants/catalogue.yaml` lists them. Each is a plausible mistake in a state machine that a run without faults
+does not show. `planted_copy` applies a patch to a copy of the packages and never to this checkout. The copy
+hard-links unchanged files and includes compiled modules, so a child compiles only changed files. A Python
+with the copy first on its path (`planted_environment`) runs the mutated code.
 
-No schedule that shows a defect is written down, only, for people, what it takes: a search is to find it by
-itself, and is shown nothing of the catalogue but the names.
+The catalogue tells readers what triggers a defect. It has no fault schedules, and a search reads only names.
 """
 
 import errno
@@ -32,36 +30,36 @@ APPLY_TIMEOUT_S = 60
 
 
 class PlantingError(Exception):
-    """A mutant cannot be made of the code as it stands."""
+    """The patch of a mutant does not apply to the current code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One planted defect.
 
-    files: those that its patch changes, from the root of the project. slip: what was done wrong. breaks: the
-    promise that does not hold then. takes: what it takes to see that, as far as its author knows.
-    is_set_aside: it is shown to no search before the end. is_witnessed: its author saw a simulated run fail.
+    files: paths that its patch changes, from the root of the project. defect: the mistake. effect: the broken
+    promise. trigger: known faults or settings that show it. is_held_out: not used while the search is tuned.
+    is_reproduced: a simulated run has failed because of it.
     """
 
     name: str
     system: str
     files: tuple[str, ...]
-    slip: str
-    breaks: str
-    takes: str
-    is_set_aside: bool
-    is_witnessed: bool
+    defect: str
+    effect: str
+    trigger: str
+    is_held_out: bool
+    is_reproduced: bool
 
     @property
     def patch(self) -> Path:
-        """The unified diff, with paths from the root of the project."""
+        """Return the path of the unified diff, whose paths start at the root of the project."""
         return MUTANTS / self.system / f"{self.name}.patch"
 
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """All of the catalogue, in its order."""
+    """Return all mutants in the order of the catalogue."""
     return tuple(map(_mutant, yaml.safe_load(CATALOGUE.read_text())))
 
 
@@ -69,15 +67,15 @@ def _mutant(row: Mapping[str, object]) -> Mutant:
     given = dict(row)
     files = given.pop("files")
     assert isinstance(files, list), f"{row['name']}: files is a list"
-    aside, witnessed = bool(given.pop("set_aside", False)), bool(given.pop("witnessed", False))
+    held_out, reproduced = bool(given.pop("held_out", False)), bool(given.pop("reproduced", False))
     texts = {name: str(value) for name, value in given.items()}
-    return Mutant(files=tuple(files), is_set_aside=aside, is_witnessed=witnessed, **texts)
+    return Mutant(files=tuple(files), is_held_out=held_out, is_reproduced=reproduced, **texts)
 
 
 def planted_copy(mutant: Mutant, destination: Path, packages: Sequence[str] = PACKAGES) -> Path:
-    """Make a copy of our packages with a mutant's patch applied; returns where it is, which is `destination`.
+    """Copy Cutset's packages, apply a mutant's patch to the copy, and return `destination`.
 
-    destination: a folder that does not exist yet. packages: those that are copied; all are needed for a run.
+    destination: a folder that does not exist yet. packages: names of the packages to copy; a run needs all.
     Raises PlantingError if the patch does not apply.
     """
     for package in packages:
@@ -95,7 +93,7 @@ def planted_copy(mutant: Mutant, destination: Path, packages: Sequence[str] = PA
 
 
 def _link(source: str, destination: str) -> None:
-    """As a hard link; a copy where the folder is on another file system, or links are not allowed."""
+    """Make a hard link, or a copy if the file system or the permissions do not allow a link."""
     try:
         os.link(source, destination, follow_symlinks=False)
     except OSError as error:
@@ -107,7 +105,7 @@ def _link(source: str, destination: str) -> None:
 def _make_own(file: Path, mutant: Mutant) -> None:
     """Replace a hard-linked file by a copy, so that changes do not affect the original."""
     if not file.exists():
-        raise PlantingError(f"{mutant.name}: its patch changes {file}, which is not there any more")
+        raise PlantingError(f"{mutant.name}: its patch changes {file}, which does not exist any more")
     content = file.read_bytes()
     file.unlink()
     file.write_bytes(content)
@@ -116,7 +114,7 @@ def _make_own(file: Path, mutant: Mutant) -> None:
 
 def _apply(mutant: Mutant, destination: Path) -> None:
     before = {file: (destination / file).read_bytes() for file in mutant.files}
-    # git must not take the folder for a part of a repository above it, where it would leave out all paths
+    # Without it, git finds a repository above the folder and ignores all paths.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(destination.absolute().parent)}
     command = ["git", "apply", "--whitespace=nowarn", str(mutant.patch)]
     done = subprocess.run(
@@ -127,11 +125,11 @@ def _apply(mutant: Mutant, destination: Path) -> None:
         raise PlantingError(f"{mutant.patch} does not apply any more, rewrite it: {done.stderr.strip()}")
     for file, content in before.items():
         if (destination / file).read_bytes() == content:
-            raise PlantingError(f"{mutant.patch} leaves {file} as it is, which the catalogue says it changes")
+            raise PlantingError(f"{mutant.patch} does not change {file}, which the catalogue lists")
 
 
 def planted_environment(copy: Path) -> dict[str, str]:
-    """Return the environment of a Python that imports Cutset from a copy, and the tests from here.
+    """Return the environment of a Python that imports Cutset from a copy, and the tests from this checkout.
 
     The command must begin like `experiments.child_python.python_command`.
     """

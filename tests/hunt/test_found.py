@@ -1,4 +1,4 @@
-"""Defects that hunts found stay fixed: each file of `found/` is such a case."""
+"""Defects that hunts found stay fixed; each file of `found/` is the experiment that showed one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The planted defects are what their catalogue says: small, and hidden in a run without faults."""
+"""Planted defects match their catalogue: patches are small, and a run without faults does not show them."""
 
 import multiprocessing
 import subprocess
@@ -22,7 +22,7 @@ from tests.hunt.planted import (
 )
 
 SYSTEMS = {"sprinkler", "scribe", "meghdoot"}
-LEAST, SET_ASIDE, PLACES_MAX, CHILD_TIMEOUT_S = 30, 10, 2, 300
+MUTANTS_MIN, HELD_OUT, HUNKS_MAX, CHILD_TIMEOUT_S = 30, 10, 2, 300
 
 
 def named(mutant: Mutant) -> str:
@@ -34,22 +34,22 @@ def first() -> Mutant:
     return mutants()[0]
 
 
-def test_the_catalogue_has_enough_of_each_system_and_sets_ten_aside():
-    of_each = Counter(mutant.system for mutant in mutants())
-    assert of_each.keys() == SYSTEMS
-    assert sum(of_each.values()) >= LEAST
-    assert min(of_each.values()) >= LEAST // 5
-    aside = [mutant.system for mutant in mutants() if mutant.is_set_aside]
-    assert len(aside) == SET_ASIDE
-    assert set(aside) == SYSTEMS
+def test_the_catalogue_has_enough_mutants_per_system_and_holds_ten_out():
+    counts = Counter(mutant.system for mutant in mutants())
+    assert counts.keys() == SYSTEMS
+    assert sum(counts.values()) >= MUTANTS_MIN
+    assert min(counts.values()) >= MUTANTS_MIN // 5
+    held_out = [mutant.system for mutant in mutants() if mutant.is_held_out]
+    assert len(held_out) == HELD_OUT
+    assert set(held_out) == SYSTEMS
     assert sorted(mutant.patch for mutant in mutants()) == sorted(MUTANTS.rglob("*.patch"))
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=named)
-def test_a_patch_makes_the_slip_in_one_or_two_places_of_the_code_as_it_stands(mutant, tmp_path):
-    assert all((mutant.slip.endswith("."), mutant.breaks, mutant.takes))
+def test_a_patch_applies_and_has_at_most_two_hunks(mutant, tmp_path):
+    assert all((mutant.defect.endswith("."), mutant.effect, mutant.trigger))
     lines = mutant.patch.read_text().splitlines()
-    assert 1 <= sum(line.startswith("@@ ") for line in lines) <= PLACES_MAX
+    assert 1 <= sum(line.startswith("@@ ") for line in lines) <= HUNKS_MAX
     assert [line[6:] for line in lines if line.startswith("+++ b/")] == list(mutant.files)
     copy = planted_copy(mutant, tmp_path / "copy", ["node"])
     for file in mutant.files:
@@ -58,9 +58,9 @@ def test_a_patch_makes_the_slip_in_one_or_two_places_of_the_code_as_it_stands(mu
         compile(changed, file, "exec")
 
 
-def test_a_patch_that_does_not_apply_any_more_says_so(first, tmp_path, monkeypatch):
+def test_a_stale_patch_raises_a_planting_error(first, tmp_path, monkeypatch):
     stale = tmp_path / "stale.patch"
-    stale.write_text(first.patch.read_text().replace("\n-", "\n-what stood there before "))
+    stale.write_text(first.patch.read_text().replace("\n-", "\n-former code "))
     monkeypatch.setattr(Mutant, "patch", property(lambda mutant: stale))
     with pytest.raises(PlantingError, match="does not apply any more"):
         planted_copy(first, tmp_path / "copy")
@@ -72,11 +72,11 @@ def test_a_child_imports_the_copy_and_this_checkout_stays_unchanged(first, tmp_p
     assert {file: (PROJECT / file).read_bytes() for file in first.files} == before
     assert not any((copy / file).samefile(PROJECT / file) for file in first.files)
     code = "import node, analysis; print(node.__file__, analysis.__file__)"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, SAFE_PATH, "-c", code], cwd=copy, env=planted_environment(copy),
         stdout=subprocess.PIPE, text=True, timeout=CHILD_TIMEOUT_S, check=True,
     ).stdout  # fmt: skip
-    assert said.split() == [str(copy / package / "__init__.py") for package in ("node", "analysis")]
+    assert output.split() == [str(copy / package / "__init__.py") for package in ("node", "analysis")]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def fresh_processes() -> Iterator[Pool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", {each.system: each for each in mutants()}.values(), ids=named)
-def test_a_run_without_faults_does_not_show_it(mutant, tmp_path, fresh_processes):
+def test_a_run_without_faults_does_not_show_the_defect(mutant, tmp_path, fresh_processes):
     copy = planted_copy(mutant, tmp_path / "copy", ["node"])
     run = fresh_processes.apply_async(broken_in_copy, (copy, mutant.files, mutant.system, tmp_path))
     assert run.get(CHILD_TIMEOUT_S) == []

@@ -1,10 +1,9 @@
-"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many within a budget each, after how
-long, and how small the finding is.
+"""Measure how many planted defects (`tests/hunt`) `cutset hunt` finds, after what time, with how many faults.
 
-Ten minutes for each of some forty defects are hours. The environment changes that: CUTSET_HUNT_S, the
-seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_REPLAYS, how often each finding
-is then replayed on real processes. Findings that also break without the defect do not count. Those that are
-set aside count apart.
+By default each of about forty defects gets ten minutes. Environment variables change this: CUTSET_HUNT_S, the
+seconds per defect; CUTSET_HUNT_MUTANTS, names separated by commas; CUTSET_HUNT_REPLAYS, the number of replays
+of each finding on real processes. Findings that also fail without the defect do not count. Held-out defects
+have rows of their own.
 """
 
 import json
@@ -31,7 +30,7 @@ EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "
 BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
 REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
-"""Faults, of nine in ten of what is found."""
+"""The largest number of faults that nine of ten findings should have."""
 GRACE_S = 600.0
 """Time for shrinking after the budget."""
 
@@ -49,7 +48,7 @@ class Result:
 
 
 def measure() -> list[Row]:
-    """Rows for `make bench`."""
+    """Return the rows for `make bench`."""
     return list(_rows(list(_found())))
 
 
@@ -76,7 +75,7 @@ def _said(result: Result) -> str:
 def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
     options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
     seen: set[Path] = set()
-    while True:  # it goes on until the budget is over, or what it finds is what was planted
+    while True:  # until the budget is over or a finding needs the planted defect
         _hunt(copy, EXPERIMENTS[mutant.system], *options)
         found = set(out.glob("findings/*/finding.json")) - seen
         if not found:
@@ -101,7 +100,7 @@ def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
 
 
 def _replayed(copy: Path, finding: Path) -> int:
-    """In how many runs on real processes of a copy a finding broke."""
+    """Replay a finding on real processes of a copy; return the number of runs that broke a promise."""
     _hunt(copy, "--replay", str(finding), "--times", str(REPLAYS))
     return read_counts(finding)[LOCAL].broke
 
@@ -119,13 +118,13 @@ def _hunt(copy: Path, *arguments: str) -> None:
 
 
 def _rows(results: Sequence[Result]) -> Iterator[Row]:
-    for aside in (False, True):
-        some = [each for each in results if each.mutant.is_set_aside is aside]
+    for held_out in (False, True):
+        some = [each for each in results if each.mutant.is_held_out is held_out]
         if not some:
             continue
         found = [each for each in some if each.after_s is not None]
-        what = f"{'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
-        share = 7 / 10 if aside else 25 / 30
+        what = f"{'held-out defects' if held_out else 'defects'}, {BUDGET_S:g} s each"
+        share = 7 / 10 if held_out else 25 / 30
         yield row(f"{what}, found of {len(some)}", len(found), "", share * len(some))
         if not found:
             continue

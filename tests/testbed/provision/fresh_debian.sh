@@ -1,15 +1,15 @@
 #!/bin/sh
-# What README.md promises, in a fresh Debian 12, as root. `make test-provision` sets up and runs an experiment there, as an
-# ordinary user, and prints what works; `make test-fresh` runs `make test` there ($ARGS are its ARGS).
+# Test README.md in a fresh Debian 12, as root. `make test-provision` sets up and runs an experiment there as an ordinary
+# user, and prints which steps work; `make test-fresh` runs `make test` there ($ARGS are its ARGS).
 #
-# debootstrap makes a minimal tree in a new folder; a mount and PID namespace has it as its root, so all that is mounted
-# or started there goes with it. Packages come from where this machine's apt and pip are configured to get them: apt's
-# Debian sources are written down again for the tree, pip's settings are passed on, with the folders that they
-# name (read-only). The checkout is cloned and what is not committed copied over it, for a user who is not root.
-# Tests build networks, boot kernels and start browsers there as they do here, for they get what these need: a root of
-# their mount namespace's own (the kernel refuses user namespaces in a mere chroot), a /proc of their PID namespace, this
-# machine's /dev and /sys with its cgroups, and a /dev/shm.
-# Exit code: of the first step that fails.
+# debootstrap makes a minimal tree in a new folder, the root of a mount and PID namespace. Mounts and processes of the tree
+# end with the namespace. Packages come from the sources that this machine's apt and pip are configured to use: the tree
+# gets a copy of apt's Debian sources and of pip's settings, and the folders that pip's settings name (read-only). The
+# checkout is cloned, and uncommitted files are copied over it, for a user who is not root.
+# Tests there can build networks, boot kernels and start browsers. For this the tree is the root of the mount namespace
+# (the kernel refuses user namespaces in a chroot) and has a /proc of its PID namespace, this machine's /dev and /sys with
+# its cgroups, and a /dev/shm.
+# Exit code: that of the first step that fails.
 set -eu
 
 release=bookworm
@@ -27,7 +27,7 @@ sources() { # apt's sources of the release and its updates, as lines for sources
         grep -E "^deb [^ ]+ $release(-[a-z]+)? " | sort -u
 }
 
-folders() { # local folders that pip's settings name; of a package index all of it, not only its list
+folders() { # local folders in pip's settings; of a package index the whole folder, not only its list
     "$here/.venv/bin/python" -m pip config list | grep -v '\.cert=' | grep -oE "/[^ ,'\\]+" |
         sed 's|^//*|/|; s|/simple$||' | sort -u | while read -r folder; do [ ! -d "$folder" ] || echo "$folder"; done
 }

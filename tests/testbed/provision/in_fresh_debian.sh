@@ -1,12 +1,12 @@
 #!/bin/sh
-# What fresh_debian.sh does in the fresh tree. provision: as the Vagrantfile does it in a machine, install as root; set
-# up, examine and run as an ordinary user. fresh: what README.md says, with git, make and Python, as root. A line for
-# each step that works.
+# The part of fresh_debian.sh that runs inside the fresh tree. provision: installs as root, as the Vagrantfile does in a
+# machine; sets up, examines and runs as an ordinary user. fresh: follows README.md as root, with git, make and Python.
+# Prints one line per step that works.
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/lab LC_ALL=C.UTF-8
 cd /home/lab/cutset
 
-step() { # step TEXT COMMAND…: run it; say that it works and how long it took, or show its output and stop
+step() { # step TEXT COMMAND…: run it; print that it works and its duration, or print its output and exit
     text=$1
     shift
     begun=$(date +%s)
@@ -20,7 +20,7 @@ step() { # step TEXT COMMAND…: run it; say that it works and how long it took,
     fi
 }
 
-silent() { # silent COMMAND…: whether it says nothing
+silent() { # silent COMMAND…: succeed if it prints nothing
     "$@" >/tmp/said 2>&1 && [ ! -s /tmp/said ]
 }
 
