@@ -15,9 +15,6 @@ _SECTIONS: Final[dict[str, dict[str, Better]]] = {
     section: {name: figure.better for name, figure in figures.items() if figure.followed}
     for section, figures in METRICS.items()
 }
-_EVERYTHING: Final[dict[str, dict[str, Better]]] = {
-    section: {name: figure.better for name, figure in figures.items()} for section, figures in METRICS.items()
-}
 _RECOVERY: Final[dict[str, Better]] = {name: figure.better for name, figure in RECOVERY.items()}
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
@@ -50,15 +47,13 @@ class Metric:
     better: Better
 
 
-def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Metric]:
+def headline(summary: Mapping[str, Any]) -> list[Metric]:
     """Return the measured headline numbers of a summary.json, in a fixed order.
 
-    These are throughput, latency, recovery from each fault, event outcomes, and machine load. everything:
-    also return figures that nights do not follow.
+    These are throughput, latency, recovery from each fault, event outcomes, and machine load.
     """
-    sections = _EVERYTHING if everything else _SECTIONS
     found = [
-        metric for name, known in sections.items() for metric in _metrics(name, summary.get(name), known)
+        metric for name, known in _SECTIONS.items() for metric in _metrics(name, summary.get(name), known)
     ]
     recovery = summary.get("recovery")
     for fault, figures in recovery.items() if isinstance(recovery, Mapping) else ():

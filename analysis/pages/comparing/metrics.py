@@ -57,12 +57,12 @@ class MetricComparison:
         return self.metric.partition(".")[0]
 
 
-def compared(sides: Sequence[ComparedRun], *, everything: bool = False) -> tuple[MetricComparison, ...]:
+def compared(sides: Sequence[ComparedRun]) -> tuple[MetricComparison, ...]:
     """Return every headline number that any of the runs has, in the summary's order.
 
     everything: also return figures that nights do not follow.
     """
-    numbers = [headline(side.record.summary, everything=everything) for side in sides]
+    numbers = [headline(side.record.summary) for side in sides]
     found = [{metric.name: metric for metric in run_metrics} for run_metrics in numbers]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     judged = [sides[0].record.valid and side.record.valid for side in sides]

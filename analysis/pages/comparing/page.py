@@ -15,7 +15,6 @@ from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, two_de
 from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import ComparedRun
-from analysis.pages.comparing.systems import systems
 from analysis.pages.page_environment import environment, report_link
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.charts.charts import TIME, latency_chart, spans, throughput_chart, time_end
@@ -45,7 +44,6 @@ def render(sides: Sequence[ComparedRun], file: Path) -> str:
         .render(
             sides=sides,
             title=_title(sides),
-            systems=systems(sides),
             reports={side.letter: report_link(side.directory, file) for side in sides},
             settings=settings(sides),
             sections=[

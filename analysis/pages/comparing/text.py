@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.settings import Setting, settings
 from analysis.pages.comparing.sides import ComparedRun
-from analysis.pages.comparing.systems import systems
 from analysis.pages.report.formatting import aligned
 
 _VALUE_WIDTH_MAX = 44
@@ -23,7 +22,7 @@ def lines(sides: Sequence[ComparedRun]) -> list[str]:
     output += ["", f"different settings ({found.same} are equal)"]
     output += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  none"]
     found_numbers = compared(sides)
-    output += [*_systems(sides), "", "results (compared with A)"]
+    output += ["", "results (compared with A)"]
     rows = [
         (
             row.title,
@@ -38,17 +37,6 @@ def lines(sides: Sequence[ComparedRun]) -> list[str]:
     output += _columns(rows, sides) or ["  nothing was measured"]
     nothing = [row.title for row in found_numbers if row.nothing]
     return [*output, *([f"  0 in all runs: {', '.join(nothing)}"] if nothing else [])]
-
-
-def _systems(sides: Sequence[ComparedRun]) -> list[str]:
-    """Return the systems side by side; empty if all runs are of the same one."""
-    found = systems(sides)
-    if found is None:
-        return []
-    lines = [("system", *found.names), *((line.title, *line.values) for line in found.properties)]
-    for _, group in found.groups:
-        lines += [(row.title, *(value.text for value in row.values)) for row in group]
-    return ["", "systems side by side", *_columns(lines, sides)]
 
 
 def _row(setting: Setting) -> tuple[str, ...]:

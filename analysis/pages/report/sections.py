@@ -35,7 +35,7 @@ class Dot:
 class PanelEdge:
     """A line between two hosts.
 
-    kind: "kept", "new" since the previous drawing, "relayed" by a third host, or "told", the end of a path.
+    kind: "kept", "new" since the previous drawing, or "relayed" by a third host.
     """
 
     x1: float

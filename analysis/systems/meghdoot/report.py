@@ -15,11 +15,9 @@ from analysis.jobs import transfers
 from analysis.pages.report.formatting import count_of, number, percent, seconds
 from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Captioned, Panel, PanelRow, ReportSection, places
+from analysis.pages.report.sections import Captioned, Panel, PanelRow, ReportSection
 from analysis.pages.report.tables import Column, PageTable, TableCell, label, quantity, table
 from analysis.systems.meghdoot.slices import boxes, slices
-from analysis.systems.meghdoot.way import path_of_event
-from analysis.systems.meghdoot.way_drawing import way_row
 from analysis.systems.meghdoot.zones import (
     Holding,
     UnsettledPeriod,
@@ -35,16 +33,14 @@ from analysis.timelines.schemas import MEASURES
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.content.content import attributes_of
+from topologies.drawing.palette import colour_of
 
 LOAD_S = 3.0  # before an instant, over which the load is averaged
 HOSTS_DRAWN_MAX = 400
 HINT = (
     "Each drawing is a slice through the space: two of its dimensions, with all others at the middle of a"
     " zone. Zones have the colour of their node's region; darker zones are of nodes with more events/s."
-    " Dashed in red: held for a node that was considered failed. Plain red: without an owner. In the drawing"
-    " of an event's path, a dotted line surrounds the affected region. A dot is a node: the largest has the"
-    " event's own zone, filled ones were notified, hollow ones only forwarded the event, small ones were not"
-    " involved. Dashed lines are notifications of subscribers."
+    " Dashed in red: held for a node that was considered failed. Plain red: without an owner."
 )
 
 
@@ -198,12 +194,12 @@ def _rows(
     servers = metadata.having(Trait.SERVER)
     if len(servers) > HOSTS_DRAWN_MAX:
         return
-    by_region = {region: metadata.of_region(region, Trait.SERVER) for region in record.regions}
-    where = places(record, by_region)
+    colours = {
+        host: colour_of(number)
+        for number, region in enumerate(record.regions)
+        for host in metadata.of_region(region, Trait.SERVER)
+    }
     attributes = attributes_of(record.plan.workload)
-    way = path_of_event(record, run, metadata, zones)
-    if way is not None:
-        yield way_row(way, zones, metadata, attributes, where)
     first = [each.zone for held in instants[0].held.values() for each in held]
     for drawn in slices(first, attributes):
         met = sum(drawn.meets(zone) for zone in first)
@@ -213,7 +209,7 @@ def _rows(
         for instant in instants:
             says = {host: _tooltip(host, instant, metadata) for host in instant.held}
             when = f"{instant.when}, {seconds(instant.at_s)}"
-            found = tuple(boxes(drawn, instant.held, where.colours, instant.load, says))
+            found = tuple(boxes(drawn, instant.held, colours, instant.load, says))
             panels.append(
                 Panel(when, f"{when}: {count_of(len(found) - 1, 'zone')}", (), (), drawn.labels, found)
             )

@@ -60,10 +60,6 @@ class Slice:
         size = round(right - left, 2), round(bottom - top, 2)
         return PanelBox(round(left, 2), round(top, 2), *size, "transparent", 0.0, "held", "")
 
-    def point(self, point: Point) -> tuple[float, float]:
-        """Return the position of a point in the drawing."""
-        return round(LEFT + SIDE * point[self.x], 2), round(TOP_EDGE + SIDE * (1 - point[self.y]), 2)
-
     @property
     def labels(self) -> tuple[RegionLabel, ...]:
         """The labels of the axes, which range from the least value to the greatest."""
@@ -98,16 +94,6 @@ def slices(zones: Sequence[Zone], attributes: Sequence[ContentAttribute]) -> lis
         found.append(Slice(x, y, at, (names[x], names[y]), others))
         left = [zone for zone in left if not found[-1].meets(zone)]
     return found
-
-
-def through(point: Point, zones: Sequence[Zone], attributes: Sequence[ContentAttribute]) -> Slice | None:
-    """Return the slice through a point that meets most of these zones."""
-    if not zones:
-        return None
-    names = names_of(attributes)
-    inside = _inside(np.array([point]), zones)
-    x, y = max(_pairs(len(names)), key=lambda pair: _met(inside, *pair)[0])
-    return Slice(x, y, point, (names[x], names[y]))
 
 
 def _value(attribute: ContentAttribute, coordinate: float) -> str:

@@ -7,8 +7,7 @@ import pytest
 
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.systems.meghdoot.report import report
-from analysis.systems.meghdoot.slices import slices, through
-from analysis.systems.meghdoot.way import pairs_of
+from analysis.systems.meghdoot.slices import slices
 from analysis.systems.meghdoot.zones import covered, read_zones, unsettled
 from analysis.timelines.run_metadata import read_metadata
 from experiments.records.rundir import RunDirectory
@@ -128,10 +127,6 @@ def test_dimensions_are_those_in_which_zones_differ():
     parts = (*one.split(2, 0.25), *other.split(2, 0.5))
     (drawn,) = slices(parts, ATTRIBUTES)
     assert drawn.names == ("price to", "volume from")
-    point = (0.1, 0.6, 0.7, 0.8)
-    event = through(point, parts, ATTRIBUTES)
-    assert event is not None
-    assert (event.names, event.at) == (("price to", "volume from"), point)
 
 
 def test_the_section_draws_zones_around_each_fault_and_tells_what_was_taken_over(run):
@@ -148,20 +143,6 @@ def test_the_section_draws_zones_around_each_fault_and_tells_what_was_taken_over
 
 def test_a_run_whose_nodes_said_nothing_has_no_section(tmp_path):
     assert report(analysed(), RunDirectory(tmp_path)) == ()
-
-
-def test_an_event_goes_between_those_whose_zones_it_visits_and_not_to_relays():
-    def row(kind: str, sender: str, receiver: str, *ends: str) -> dict:
-        source, target = map(address, ends) if ends else (None, None)
-        return {"type": kind, "sender": sender, "receiver": receiver, "source": source, "target": target}
-
-    rows = [
-        row("EVENT", A, B, A, C),
-        row("EVENT", B, C, A, C),
-        row("EVENT", C, B),
-        row("NOTIFY", C, A),
-    ]
-    assert pairs_of(rows, METADATA.host_at) == {"EVENT": ((A, C), (C, B)), "NOTIFY": ((C, A),)}
 
 
 def test_the_reading_names_messages_that_there_are():

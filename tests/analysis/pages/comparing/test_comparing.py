@@ -110,3 +110,20 @@ def test_that_one_ran_on_machines_is_reported(run_of: RunOf) -> None:
 def test_too_few_or_many_runs_are_refused(run_of: RunOf, count: int) -> None:
     with pytest.raises(InputError, match="takes 2 to"):
         read_sides([run_of("passed")] * count)
+
+
+@pytest.mark.parametrize(("audience", "status"), [("topic", ""), ("all", "bad")])
+def test_a_weaker_contract_with_fewer_deliveries_is_not_worse(
+    sides: tuple[ComparedRun, ...], audience: str, status: str
+) -> None:
+    first, second = sides
+    slow = {**second.record.summary, "throughput": {"events_per_s": 40.0}}
+    record = second.record.run
+    declared = replace(
+        record.plan.declared, contract=replace(record.plan.declared.contract, audience=audience)
+    )
+    run = replace(record, plan=replace(record.plan, declared=declared))
+    other = replace(second, record=replace(second.record, run=run, summary=slow))
+    rows = {row.metric: row for row in compared((first, other))}
+    assert rows["throughput.events_per_s"].values[1].status == status
+    assert rows["recovery.cut.switch_s"].values[1].status == "bad"
