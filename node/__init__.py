@@ -1,7 +1,8 @@
-"""Protocols, their nodes, and what drives them: sockets, virtual time, or programs that are not ours.
+"""Protocols, and the adapters that run their nodes: over sockets, in virtual time, or as programs of other
+systems.
 
-Where `make native` compiled it and no source changed since, the compiled copy is imported (`node.native`).
-The environment variable CUTSET_PLAIN, if it is not empty, prevents that.
+The copy that `make native` compiled is imported (`node.native`) unless a source changed since, or the
+environment variable CUTSET_PLAIN is not empty.
 """
 
 import os

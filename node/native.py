@@ -29,7 +29,7 @@ INTERPRETED = (
     "protocols/sprinkler/parameters.py",
     "protocols/sprinkler/reading.py",
 )
-"""Modules, and a folder of them, that use dataclasses or classes in ways that mypyc does not take."""
+"""Modules, and one folder, whose dataclasses or classes mypyc does not support."""
 SHOWN = 4000
 """Characters of the compiler's output that are shown if it fails."""
 

@@ -11,18 +11,20 @@ UNITS = {"h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000}
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest value. With `is_open` the least one is not allowed itself."""
+    """Least and greatest permitted value of a parameter. If `is_open`, the least value itself is not
+    permitted.
+    """
 
     least: float
     most: float = math.inf
     is_open: bool = False
 
     def allow(self, value: float) -> bool:
-        """Return whether a value is within them."""
+        """Return whether a value is within the bounds."""
         return (self.least < value if self.is_open else self.least <= value) and value <= self.most
 
     def text(self, name: str) -> str:
-        """Return a sentence about them. name: the parameter's; of a duration it ends with `_us`."""
+        """Return the bounds as a sentence. name: of the parameter; the name of a duration ends with `_us`."""
         shown = _duration if name.endswith("_us") else "{:.15g}".format
         least, most = shown(self.least), shown(self.most)
         if self.is_open:
@@ -48,7 +50,7 @@ class Bounded:
     bounds: ClassVar[Mapping[str, Bounds]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Note the bounds of a class's fields."""
+        """Store the bounds of a class's fields."""
         hints = get_type_hints(cls, include_extras=True)
         cls.bounds = {
             name: kind.__metadata__[0] for name, kind in hints.items() if get_origin(kind) is Annotated

@@ -194,8 +194,8 @@ class Reading:
     carries: messages that carry events, the usual one first. placeholder: the `kind` of those that replace
     collected events. publish: the message by which a publisher hands over its events and the reply that
     numbers them; the same name twice if the publisher numbers them itself. asks: messages that request
-    events. rerouted: those of them that a server sends when it changes to another route. noticed: log entries
-    for a detected fault. moved: log entry of a server that takes a stream from another one. membership: log
+    events. rerouted: requests that a server sends when it changes to another route. noticed: log entries for
+    a detected fault. moved: log entry of a server that takes a stream from another one. membership: log
     entries about the set of replicas; the first one lists it completely. routed: messages that carry another
     one to the node responsible for a key. visits: messages that carry an event through the part of a space
     that it affects and to its subscribers; none if events affect no such part. relayed: log entries for the
@@ -227,8 +227,8 @@ class Reading:
 class ReplyTimeout:
     """How long nodes wait for a reply from any other node before they assume that none will come.
 
-    us: all attempts together. parameter: the name of the one that sets the wait of one attempt, as in
-    `Parameters`. is_relayed: a reply may have to come through a third host. A topology with a greater round
+    us: all attempts together. parameter: the name, as in `Parameters`, of the parameter that sets the wait of
+    one attempt. is_relayed: a reply may have to come through a third host. A topology with a greater round
     trip is refused (`experiments.checks`).
     """
 

@@ -39,7 +39,7 @@ LARGEST_BYTES = 1 << 21  # unless a frame is larger
 MAPPED_FROM_BYTES = 1 << 21  # a huge page
 REUSED = 6  # large buffers of a connection that may be used again; only frames refer to older ones
 GROWTH = 4
-FEW_READS = 16  # reads that fill a buffer: if they do, the next one is larger
+FEW_READS = 16  # reads: if they fill a buffer, the next one is larger
 
 
 class Frame(NamedTuple):
@@ -150,7 +150,7 @@ class FrameBuffer:
 
 
 def _references(large: deque[mmap.mmap]) -> int:
-    """Return the number of references to the first buffer; each view of it is one."""
+    """Return the number of references to the first buffer; each view of it counts."""
     return sys.getrefcount(large[0])
 
 

@@ -17,7 +17,7 @@ class Schedule:
         self.zero_us = 0
         self.is_stopped = False
         self._spec = spec
-        self._asked = 0  # of the plan's subscriptions
+        self._asked = 0  # number of the plan's subscriptions already yielded
         self._wanted: dict[int, PlannedSubscription] = {}
 
     def begin(self, go: Go) -> None:

@@ -77,4 +77,4 @@ class StudyContext(Protocol):
         """Return processor seconds so far: to measure speed, not for results."""
 
     def tell(self, doing: str, done: float) -> None:
-        """Report the current step and the progress, from 0 to 1."""
+        """Show the current step and the progress, from 0 to 1."""

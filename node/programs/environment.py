@@ -97,7 +97,7 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
 
 
 def image_environment(env: Mapping[str, str], launch: Launch) -> dict[str, str]:
-    """Return what a program in an image gets of an environment: nothing of the machine's."""
+    """Return the variables that a program in an image gets: none of the machine's."""
     own = (KEY_LOG_VARIABLE, *(CLIENT_VARIABLES if launch.program.is_client else ()))
     return {**{name: env[name] for name in own if name in env}, **launch.program.env}
 

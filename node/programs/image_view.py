@@ -31,10 +31,10 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd
 NO_OVERLAY = frozenset({errno.EINVAL, errno.ENODEV, errno.EPERM, errno.EOPNOTSUPP})
 """Errors of overlayfs if the kernel has none for this user, or none over this file system."""
 COPY = "image-copy"
-"""Folder of a program's storage with a copy of the image's files, where there is no overlay; not shipped."""
+"""Folder of a program's storage with a copy of the image's files, if there is no overlayfs; not shipped."""
 FIELDS_OF_PASSWD = 7
 ID_MAX = 2**32 - 2
-"""The largest number of a user or group: the next means none (chown(2))."""
+"""The largest number of a user or group; the next number means none (chown(2))."""
 
 
 class NoSuchUserError(LookupError):
@@ -61,7 +61,7 @@ class ImageView:
     keeps_owners: bool
 
     def enter(self) -> None:
-        """Take the calling process into the view, for good. Raises OSError."""
+        """Move the calling process into the view, for good. Raises OSError."""
         os.umask(0o022)
         check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
         place = self._mount_root()
@@ -94,7 +94,7 @@ class ImageView:
         os.chdir("/")
 
     def _mount_root(self) -> Path:
-        """Mount the image's files, with the program's own on top; return where."""
+        """Mount the image's files with the program's own on top; return the mount point."""
         os.chdir(self.storage)
         for name in ("upper", "work", "root"):
             Path(name).mkdir(exist_ok=True)
@@ -114,7 +114,7 @@ class ImageView:
         return self.storage / "root"
 
     def _copy(self) -> None:
-        """Use a copy of the image's files, where the kernel cannot put others over them."""
+        """Use a copy of the image's files, if the kernel has no overlayfs here."""
         if not Path(COPY).is_dir():
             subprocess.run(["cp", "-a", "--reflink=auto", self.root, f"{COPY}.partial"], check=True)
             Path(f"{COPY}.partial").rename(COPY)
@@ -156,7 +156,7 @@ class ImageUser:
 def user_of(given: str, passwd: Path = Path("/etc/passwd"), group: Path = Path("/etc/group")) -> ImageUser:
     """Return the user that an image means by `user[:group]`, names or numbers; by default root.
 
-    Not by the machine's C library, which could load code from the image. Raises NoSuchUserError.
+    The machine's C library is not used, because it could load code from the image. Raises NoSuchUserError.
     """
     name, _, group_name = given.partition(":")
     name = name or "0"
@@ -178,7 +178,7 @@ def user_of(given: str, passwd: Path = Path("/etc/passwd"), group: Path = Path("
 
 
 def enter_running(pid: int) -> None:
-    """Take the calling process into the view of a running program. Raises OSError."""
+    """Move the calling process into the view of a running program. Raises OSError."""
     with Path(f"/proc/{pid}/ns/mnt").open("rb") as namespace:
         check(libc.setns(namespace.fileno(), CLONE_NEWNS), "enter the program's view")
 

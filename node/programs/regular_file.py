@@ -1,4 +1,4 @@
-"""Files of an image, which may be other than they should: a pipe would wait for a writer, a link lead out."""
+"""Regular files of an image. Opening another kind could hang (a pipe) or leave the image (a link)."""
 
 import errno
 import os

@@ -102,7 +102,7 @@ class Connections:
         self._clock.at(self._clock.now_us + delay_us, arrive)
 
     def _open(self, node: Node, other: Node, peer: str, ends_us: int) -> None:
-        """Handle the SYN: the accepting end is open; the dialling one will be when the answer arrives."""
+        """Process the SYN: the accepting end opens now, the dialling end when the answer arrives."""
         near, far = self._joined(node, other)
         near.dialled = peer
         far.outward.send(0, m.Connected(near.number, peer))

@@ -64,8 +64,8 @@ class Wires:
 
     rate_bits_per_s: of every link between two regions. lans, lines: override these, by region and by hop from
     one region to another. routes: the hops between regions that no link joins. apart: pairs of hosts of one
-    region, in both orders, between which the LAN can be cut. selected: the hop that stands for a hop for
-    all from or to a host; the first one counts.
+    region, in both orders, between which the LAN can be cut. selected: for a hop, the hops that replace it
+    for connections from or to a host; the first match counts.
     """
 
     lan_us: int

@@ -1,4 +1,4 @@
-"""Functions of the C library that Python lacks, and entering a network namespace with one (setns(2))."""
+"""Calls of the C library that Python lacks, among them setns(2) to enter a network namespace."""
 
 import ctypes
 import os

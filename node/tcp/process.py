@@ -199,7 +199,7 @@ class _Node:
 def progress_reports(progress: m.NodeProgress) -> Iterator[dict[str, Any]]:
     """Yield progress reports to the launcher, each small enough for one message.
 
-    Reports add up. Only the last one may report that nothing more is published.
+    Reports are cumulative. Only the last one may report that nothing more is published.
     """
     counts = [
         *(("published", stream, seq) for stream, seq in progress.published.items()),

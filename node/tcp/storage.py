@@ -33,8 +33,8 @@ CLOSE_LIMIT_S = 5.0  # to make pending operations durable at the end
 class Storage:
     """The log of one node on the running event loop.
 
-    give: takes the inputs for the machine. log: takes lines. broken: receives an error that must end the
-    node.
+    give: takes the inputs for the machine. log: takes lines. broken: receives an error after which the node
+    must end.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""Reports to the launcher that its process has sent a watched message, and pauses the process until resumed.
+"""Pauses a process that has sent a watched message, and reports to the launcher.
 
 The triggered action runs before the process does anything else: it pauses as soon as the message was handed
 to the connection, which hands it to the kernel at once unless the kernel takes no more. Only its disk may
 still finish earlier operations.
 
-It waits for a signal that is otherwise blocked (sigwait(3)), so that a signal that arrives early is not lost.
+The process waits for a signal that is otherwise blocked (sigwait(3)), so that an early signal is not lost.
 The signal is not SIGCONT, so that faults that stop or continue the process work as usual.
 """
 

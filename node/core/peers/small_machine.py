@@ -14,7 +14,7 @@ from node.core.deliveries import RecordKind
 from node.core.schedule import Schedule
 from node.core.specification import Member, NodeSpec, PlannedSubscription
 
-AGAIN_US = 200_000  # until a lost connection is opened again
+AGAIN_US = 200_000  # pause before a lost connection is opened again
 TIMEOUT_US = 3_000_000  # of one attempt: longer than any round trip
 TICK = ("tick",)
 

@@ -117,7 +117,7 @@ class ZoneClaims:
     # --- Changes
 
     def have(self, versions: Versions) -> None:
-        """Replace the node's own zones."""
+        """Set the zones of this node."""
         self._replace(self.own.node.address, self.own.versions, versions)
         self.own.versions = versions
         self.own.sequence += 1
@@ -150,7 +150,7 @@ class ZoneClaims:
             del self._past[next(iter(self._past))]
 
     def meet(self, node: NodeHandle) -> None:
-        """Remember a node that is not a neighbour: if all neighbours lie behind a cut, it may reach them."""
+        """Remember a node that is not a neighbour: a cut may separate all neighbours, but not this node."""
         self.acquaintances.pop(node.address, None)
         if node.address not in self.others and node.address != self.own.node.address:
             self.acquaintances[node.address] = node
@@ -158,7 +158,7 @@ class ZoneClaims:
                 del self.acquaintances[next(iter(self.acquaintances))]
 
     def strange(self) -> list[Address]:
-        """Return nodes that may know more than the neighbours do."""
+        """Return the nodes outside the neighbourhood that this node may contact."""
         return list(dict.fromkeys((*self.contacts, *self.acquaintances)))
 
     def is_past(self, holder: ZoneHolder) -> bool:
@@ -218,7 +218,7 @@ class ZoneClaims:
         return [address for address in self.others if address not in kept]
 
     def beside(self, zone: Zone) -> Iterator[tuple[ZoneHolder, Zone]]:
-        """Yield other nodes' zones that share a face with the given one, in table order."""
+        """Yield the zones of other nodes that share a face with the given zone, in table order."""
         own = self.own.node.address
         for row in np.flatnonzero(self.table.adjacent(zone)):
             owner = self.table.owners[row]

@@ -23,7 +23,7 @@ from node.protocols.reachability.reachability import Reachability
 TIMER = "grant"
 TAKEN_MAX = 256
 RECENT_MAX = 64
-RECENT_US = 2_000_000  # longer than the claims of another split travel
+RECENT_US = 2_000_000  # longer than claims after another split take to arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Grants:
         self.territory.give(zone, node)
 
     def _about(self, zone: Zone) -> list[Any]:
-        """Return the claims of the zone's neighbours, for the new owner."""
+        """Return the claims of the zone's neighbours, for its new owner."""
         beside = dict.fromkeys(holder for holder, _ in self.claims.beside(zone))
         messages: list[Any] = []
         for holder in beside:

@@ -76,7 +76,9 @@ class ZoneJoining:
         self.emit(m.SetTimer(TIMER, self.reach.now_us + self.parameters.join_timeout_us))
 
     def is_given_by(self, address: Address) -> bool:
-        """Return whether the node has just granted this one its first zone, and so announces it to others."""
+        """Return whether that node has just granted this one its first zone, and so announces this node to
+        others.
+        """
         return address == self._giver and self.reach.now_us - self._given_us <= SAME_US
 
     def given(self, address: Address) -> None:

@@ -38,18 +38,18 @@ class CanApplication(Protocol):
     def gave(self, zone: Zone, to: NodeHandle) -> None:
         """Send a zone's application data to its new owner.
 
-        The zone is all or part of one of this node's. Messages to points in it follow what is sent now.
+        The zone is all or part of one of this node's zones. Messages to its points follow the data.
         """
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """Take note of a zone that this node has now; the giver, if any, sends the application data.
+        """Process a zone that this node has now; the giver, if any, sends the application data.
 
         giver: None if the zone was taken over from a failed node or is the first one; this node itself if it
         was taken over as a replica.
         """
 
     def zones_changed(self) -> None:
-        """Take note that the zones of this node or of its neighbours changed."""
+        """Process a change of the zones of this node or of its neighbours."""
 
 
 class OrphanedZones(Protocol):

@@ -189,7 +189,7 @@ class Can(RoutingNode[Route]):
         return [node for node in candidates if node not in without and not self.reach.is_suspect(node)]
 
     def route(self, message: Any) -> None:
-        """Route a message to the node whose zone contains its `CanApplication.point_of`."""
+        """Route a message to the node whose zone contains the message's `CanApplication.point_of`."""
         self._pass_on(Route(0, 0, message))
 
     def miss(self, address: Address) -> None:
@@ -237,7 +237,7 @@ class Can(RoutingNode[Route]):
 
     @property
     def has_answers(self) -> bool:
-        """Whether `acknowledge` has something to send to some node."""
+        """Whether an acknowledgement is pending for some node."""
         return bool(self._taken)
 
     def acknowledge(self, address: Address) -> None:
@@ -271,7 +271,7 @@ class Can(RoutingNode[Route]):
             self._application.deliver(route.message)
 
     def _pass_to(self, holder: ZoneHolder, route: Route, *, is_last: bool) -> None:
-        """Forward to the holder of a zone, or, in the last hop, to it and its replicas in turn."""
+        """Forward a message to a zone's holder; in the last hop, to the holder and its replicas in turn."""
         following, message = holder.node, route.message
         if is_last and not isinstance(message, Join) and self._application.is_shared(message):
             if following.address == self.claims.original:

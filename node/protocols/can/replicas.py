@@ -106,7 +106,7 @@ class Replicas:
             self.reach.send(before, Disown(own.node.id, own.sequence))
 
     def addressed(self, sender: Address) -> None:
-        """Process a HEARTBEAT, which only neighbours and the followed node should send."""
+        """Process a HEARTBEAT. Only neighbours and the followed node should send one."""
         own = self.claims.own
         if not own.versions and sender != self.claims.original:
             self.reach.send(sender, Disown(own.node.id, own.sequence))

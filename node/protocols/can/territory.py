@@ -200,7 +200,7 @@ class Territory:
             self._application.zones_changed()
 
     def _greet(self, holder: ZoneHolder, told_by: Address) -> None:
-        """Introduce this node to a node that it heard of; find a relay if that one does not answer."""
+        """Send this node's claims to a newly known node; search a relay if that node does not answer."""
         self._reach.send(holder.node.address, Heartbeat(self._own.id, self.claims.own.sequence))
         if self._reach.is_failed(holder.node.address):
             self._reach.probe(holder.node, told_by)

@@ -183,7 +183,7 @@ class Broker:
         return False
 
     def is_shared(self, message: Any) -> bool:
-        """See `can.layers.CanApplication`: an event may start to spread at a replica of its point's zone."""
+        """See `can.layers.CanApplication`: an event may start at a replica of its point's zone."""
         return isinstance(message, Publish)
 
     def zones_changed(self) -> None:

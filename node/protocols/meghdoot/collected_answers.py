@@ -1,4 +1,4 @@
-"""Answers of a layer, collected for some time, so that one message to each peer contains many."""
+"""Answers of a layer, collected for a time, so that one message to each peer contains many."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ ROWS_MAX = 1_000
 class CollectedAnswers(dict[tuple[Address, type], list[Any]]):
     """Answers by receiver. kinds: the messages that contain them, in the order of sending to one peer.
 
-    A dictionary itself, because each input asks whether it is empty.
+    It extends `dict`, because each input checks whether it is empty.
     """
 
     def __init__(self, mail: OverlayTransport, *kinds: type) -> None:

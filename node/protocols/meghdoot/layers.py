@@ -1,4 +1,4 @@
-"""What Meghdoot's layers know of zones."""
+"""The view of zones that CAN gives to Meghdoot's layers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Meghdoot's messages. SUBSCRIBE, PUBLISH, EVENT and NOTIFY are those of the paper's algorithms (3.3, 3.4).
 
-CONFIRM, ROOT_CONFIRM, NOTIFIED and UNDELIVERED go back the same way and inform a publisher that an event has
-been delivered everywhere. STORE puts subscriptions at replicas and copies at mirror images (4.3), and RECOVER
+CONFIRM, ROOT_CONFIRM, NOTIFIED and UNDELIVERED return the same way, so that a publisher knows when all
+subscribers have an event. STORE puts subscriptions at replicas and copies at mirror images (4.3), and RECOVER
 requests them.
 """
 

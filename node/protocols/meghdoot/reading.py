@@ -1,4 +1,4 @@
-"""How Meghdoot is read: the messages that carry events, the signs of noticed faults and of takeovers.
+"""How the analysis reads Meghdoot: messages that carry events, and signs of noticed faults and of takeovers.
 
 An event reaches a host as NOTIFY, for its subscriber, or as EVENT, for one of its zones. So the nodes' own
 records determine which events they received, and packets determine the path.
@@ -37,6 +37,6 @@ READING = Reading(
         "UNDELIVERED",
         "PUBLISH",
     ),
-    # Rare messages, those of takeovers and recoveries, have no rank: they are left out last.
+    # Rare messages (takeovers, recoveries) have no rank: diagrams omit them last.
     colours={"CLAIM": "vermillion", "RECOVER": "purple", "REPORT": "orange", "HANDED": "green"},
 )

@@ -29,7 +29,9 @@ AGAIN_MAX = 8
 FIRST, LEAST, MOST = 8, 1, 64
 """Initial, minimum and maximum number of unanswered updates. Others wait."""
 LATE_US = 1_000_000
-"""Time after a confirmed end in which the computed publication time of an event may lie."""
+"""Time after a confirmed end of a subscription within which the computed publication time of an event may
+lie.
+"""
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ class OverlayNode:
         self.overlay.unreachable(given, now_us)
 
     def _complete(self, now_us: int) -> None:
-        """Complete the effects of an input."""
+        """Extend the effects of an input before they are returned."""
 
     def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
@@ -133,15 +133,17 @@ class OverlayNode:
         self._emit(m.SetTimer(TICK, self._tick_us))
 
     def _ticks_at(self, tick_us: int) -> None:
-        """Set the time of the next tick, and the time after which this node counts as not having run."""
+        """Set the time of the next tick, and the time after which this process counts as paused."""
         self._tick_us, self._pause_at_us = tick_us, tick_us + self._pause_us
 
     def _has_paused(self, now_us: int) -> bool:
-        """Return whether not to have run until now, later than `_pause_at_us`, is a pause."""
+        """Return whether a process that runs again only now, later than `_pause_at_us`, counts as paused."""
         return True
 
     def _wake(self, now_us: int) -> None:
-        """Process that this node did not run for almost as long as it takes to be considered failed."""
+        """Process a pause that is almost as long as the time after which other nodes consider this one
+        failed.
+        """
         self._ticks_at(now_us)
 
 

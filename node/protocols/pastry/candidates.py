@@ -1,8 +1,8 @@
-"""Nodes reported by others that have not answered yet: those of them that belong in the leaf set if alive.
+"""Reported nodes that have not answered yet, and the choice of those that belong in the leaf set if alive.
 
 MSPastry (DSN 2004, figure 2) probes only the reported nodes that would be in the own leaf set if all of them
-were. A joining node's leaf set is empty: compared with that alone, every node would belong in it, and their
-neighbours as well, once around the ring.
+were alive. A joining node's leaf set is empty: compared with that alone, every node would belong in it, and
+their neighbours as well, once around the ring.
 """
 
 from collections.abc import Iterable

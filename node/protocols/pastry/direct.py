@@ -1,4 +1,4 @@
-"""A complete overlay as if every node knew all others, built at once without joins.
+"""A complete overlay that is built at once, without joins, as if every node knew all others.
 
 For simulations of many nodes. Each slot of a routing table has the nearest suitable node, a random one of
 several equally near ones; leaf sets are the neighbours on the ring. Joins lead to the same result except for

@@ -1,4 +1,4 @@
-"""Joins of a node: its own into the ring, and its help for those of others.
+"""Joins of one node into the ring, and its part in the joins of other nodes.
 
 Section 2 of both Scribe papers: a join is routed to the joining node's own id. Row i of its routing table
 comes from the i-th node on the way, the neighbourhood set from the first one, the leaf set from the last.
@@ -27,10 +27,10 @@ from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("join",)
-LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
+LAST_ASKED = 4  # maximum of nodes of the last leaf set that are asked at a time
 WAITS_MAX = 4  # timeouts until a node that was sent a leaf set starts the join again
 ALONE_AFTER = 5  # attempts of a returning node until it starts alone
-HELPED_MAX = 1_024  # nodes that are remembered as having been sent a leaf set
+HELPED_MAX = 1_024  # maximum of remembered nodes that were sent a leaf set
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +113,7 @@ class RingJoining:
 
     @property
     def _credentials(self) -> int:
-        """The hash of the own credentials; 0: none. Messages show it."""
+        """Return the hash of this node's credentials, which messages carry; 0: none."""
         credentials = self.parameters.credentials
         return id_of(f"credentials of the ring {credentials}") if credentials else 0
 
@@ -125,7 +125,7 @@ class RingJoining:
         return not wanted or shown == wanted
 
     def help(self, route: Route, join: JoinRing, *, is_last: bool) -> Route:
-        """Send the joining node what it needs from this one; return the join to forward.
+        """Send the joining node its rows from this node; return the join to forward.
 
         The rows sent are those that no earlier node had, up to the digits that both ids share.
         """

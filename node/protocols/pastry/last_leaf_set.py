@@ -35,7 +35,7 @@ class LastLeafSet:
         return last
 
     def write(self, members: Sequence[NodeHandle], now_us: int) -> Iterator[m.Effect]:
-        """Yield the effects that write the leaf set, if it is time and it has changed."""
+        """Yield the effects that write the leaf set, if the period has passed and the set has changed."""
         if not self.period_us or now_us < self._due_us or not members or self._written == set(members):
             return
         self._written, self._due_us = frozenset(members), now_us + self.period_us

@@ -41,7 +41,7 @@ from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 255
-CONSIDERED_MAX = 128  # nodes that are remembered as measured
+CONSIDERED_MAX = 128  # maximum of remembered nodes whose round-trip time was measured
 TICK: m.Timer = ("pastry",)
 QUIET_US = 1_000_000  # period without heartbeats
 
@@ -59,10 +59,10 @@ class PastryApplication(Protocol):
         """Return the message to forward to `following`, possibly changed; None: drop it."""
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """Take note that the leaf set has changed."""
+        """Process a change of the leaf set."""
 
     def failed(self, node: NodeHandle) -> None:
-        """Take note that a known node has failed."""
+        """Process the failure of a known node."""
 
 
 class Pastry(RoutingNode[Route]):
@@ -252,7 +252,7 @@ class Pastry(RoutingNode[Route]):
     def _become_active_if_joined(self) -> None:
         """Become active when all members of the leaf set have answered.
 
-        Other nodes that are still being probed were in it before, and are watched anyway.
+        Other nodes that are still being probed belonged to an earlier leaf set; heartbeats watch them.
         """
         is_known = self._joining.has_leaves and self.leaf_set.members
         if not self.is_active and is_known and not self._candidates.wanted:
@@ -351,7 +351,8 @@ class Pastry(RoutingNode[Route]):
     # --- The routing table
 
     def _ask_for_row(self, row: int) -> None:
-        """Ask a random node of a row, or else of the next one that has any, for its row of this number.
+        """Ask a random node of a row for its row of this number; if the row is empty, a node of the next row
+        that has any.
 
         Section 2.2 of the draft of 2001 repairs tables lazily, as Pastry's own paper details (Rowstron,
         Druschel: Pastry, Middleware 2001, 2.4).

@@ -30,8 +30,9 @@ class PastryParameters(ReachabilityParameters):
     remember_us: int = 5_000_000
     """Minimum interval between writes of a changed leaf set, for a restart; 0: never written."""
     row_repair: bool = False
-    """Whether a failed node of the routing table is replaced by asking another node of its row; without it
-    only by nodes that this one hears of anyway."""
+    """Whether a failed node of the routing table is replaced by asking another node of its row. Otherwise
+    only nodes that this one learns of in other messages replace it.
+    """
     credentials: str = ""
     """Credentials that a joining node must show; each node on the way of a join compares them with its own.
     Empty: none are required."""

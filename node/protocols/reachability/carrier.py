@@ -1,4 +1,4 @@
-"""A node that routes messages: dispatch of what reaches it, acknowledgement of hops, waiting messages.
+"""A node that routes messages: dispatch by message type, acknowledgement of hops, queue of waiting messages.
 
 Each message is for a layer of the overlay or for the application. A relayed message is processed like a
 direct one, with the relays for its answer. A routed message waits while its next node is being probed, and is
@@ -169,7 +169,7 @@ class RoutingNode(Generic[R]):
             self._pass_on(late.route)
 
     def _hand_on_anew(self, node: NodeHandle) -> None:
-        """Forward again all unacknowledged messages to a node that failed or whose connection is lost."""
+        """Forward all unacknowledged messages again to a node that failed or whose connection is lost."""
         for handed in self._hops.handed_to(node):
             self._pass_on(handed.route)
 

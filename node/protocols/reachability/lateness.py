@@ -8,7 +8,7 @@ round trips (RFC 6298). The measured lateness decays by half every `HALF_US` mic
 
 HALF_US = 4_000_000
 LATE_MAX = 16
-"""Limit in units of the usual timeout: a node that is later may be considered failed."""
+"""Limit in units of the usual timeout: beyond it a node may be considered failed."""
 
 
 class Lateness:

@@ -1,7 +1,7 @@
-"""Long messages over slow links, from and to a node, while they are being transferred.
+"""Long messages over slow links, from and to a node, while their transfer lasts.
 
-Answers to a long message, and to the messages queued behind it, come late. So a node that has received parts
-of one for some time notifies the sender, which then waits.
+Answers to a long message, and to the messages queued behind it, are late. So a node that has received parts
+of a long message for some time notifies the sender, which then waits.
 """
 
 from dataclasses import dataclass

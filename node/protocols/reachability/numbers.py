@@ -1,7 +1,7 @@
-"""Numbers by which answers and repetitions are recognized, different in each process generation.
+"""Message numbers, by which answers and repetitions are recognized; they differ in each process generation.
 
-They start from the clock: a restarted node would otherwise reuse its numbers, and its messages would look
-like repetitions. A node uses on average less than one number per `NUMBER_US` (microseconds).
+They start from the clock. With reused numbers, messages of a restarted node would look like repetitions. A
+node uses on average less than one number per `NUMBER_US` (microseconds).
 """
 
 NUMBER_US = 100

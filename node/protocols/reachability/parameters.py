@@ -16,8 +16,9 @@ class ReachabilityParameters(Bounded):
     probes: Annotated[int, Bounds(1, 8)] = 3
     """Probes without an answer until a node is considered failed."""
     relays: Annotated[int, Bounds(0, 64)] = 4
-    """Nodes that relay a probe, others with each attempt; from the second attempt on each of them asks the
-    same number of further ones."""
+    """Number of nodes that relay a probe; each attempt uses others. From the second attempt on, each of them
+    asks the same number of further nodes.
+    """
     direct_again_us: Annotated[int, AT_LEAST_1MS] = 5_000_000
     """Interval of attempts to reach a relayed node directly, and a failed node at all."""
 

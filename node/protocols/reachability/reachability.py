@@ -30,9 +30,9 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.numbers import MessageNumbers
 from node.protocols.reachability.parameters import ReachabilityParameters
 
-ANSWERED_MAX = 1_024  # probes that are remembered
-ANSWERS_MAX = 3  # answers to copies of one probe that came by different ways
-FAILED_MAX = 64  # failed nodes that are probed again
+ANSWERED_MAX = 1_024  # maximum of remembered probes
+ANSWERS_MAX = 3  # maximum of answers to copies of one probe that came by different ways
+FAILED_MAX = 64  # maximum of failed nodes that are probed again
 AGAIN_MAX = 12  # maximum interval between probes of a failed node, in units of `direct_again`
 PINGS_MAX = 1_024
 WAY_MAX = 4  # maximum number of relays between two nodes
@@ -58,10 +58,10 @@ class ReachabilityWatcher(Protocol):
         """Return nodes that may relay a message."""
 
     def failed(self, node: NodeHandle) -> None:
-        """Process the failure of a node that answered by no way."""
+        """Process the failure of a node that did not answer by any way."""
 
     def answered(self) -> None:
-        """Continue what waited for a probed node, which is alive."""
+        """Continue messages that waited for a probed node, because it is alive."""
 
     def settled(self) -> None:
         """Process that no probe is pending any more."""
@@ -98,7 +98,7 @@ class _EventTimes:
     """Times of the last events between this node and another one.
 
     heard: anything arrived; direct: without a relay; sent: from this node without a relay; returned: the
-    direct way was found to work again; found: relays were found.
+    direct way worked again; found: relays were found.
     """
 
     heard_us: int = -LONG_US
@@ -186,7 +186,7 @@ class Reachability:
             self._send_through(relays, address, (message,))
 
     def is_to_be_answered(self, address: Address, number: int) -> bool:
-        """Return whether a probe is among the first `ANSWERS_MAX` copies."""
+        """Return whether a probe is among its first `ANSWERS_MAX` copies, which are answered."""
         times = self._answered.pop((address, number), 0)
         self._answered[address, number] = times + 1
         if len(self._answered) > ANSWERED_MAX:
@@ -333,7 +333,7 @@ class Reachability:
 
     @property
     def is_probing(self) -> bool:
-        """Whether a probe is pending that something waits for."""
+        """Whether a message waits for a pending probe."""
         return any(not (probe.is_hope or probe.relays is not None) for probe in self._probes.values())
 
     def is_suspect(self, node: NodeHandle) -> bool:

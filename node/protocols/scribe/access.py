@@ -28,7 +28,9 @@ CREATOR_BITS = ID_BITS // 2
 
 
 def topic_of(name: str, creator: str) -> int:
-    """Return a topic's key: nodes that know its name and its creator's name find its root (2002, III.A)."""
+    """Return a topic's key. A node that knows the topic's name and its creator's name can find the root
+    (2002, III.A).
+    """
     return id_of(name + creator)
 
 

@@ -41,7 +41,7 @@ class Balance(Protocol):
         """Return whether another node was asked to adopt the sender of a join."""
 
     def adopted(self) -> None:
-        """Check whether children have to go, after an adoption and periodically."""
+        """Check whether children must leave, after an adoption and periodically."""
 
     def look_after(self, topic: Topic) -> None:
         """Check a topic periodically."""
@@ -57,10 +57,10 @@ class SuccessionPolicy(Protocol):
         """Become the root of a topic, and fetch missing events from other nodes."""
 
     def has_sought(self, topic: Topic) -> bool:
-        """Return whether a root may report events as gone; if not, it asks other nodes for them."""
+        """Return whether a root may report events as gone; otherwise it asks other nodes for them."""
 
     def has_all_told(self, topic: Topic) -> bool:
-        """Return whether all nodes that may have more than the root have reported, or had time to."""
+        """Return whether all nodes that may have more events than the root have reported, or had time to."""
 
     def may_be_divided(self, topic: Topic) -> bool:
         """Return whether the root or a replica was lately unreachable by any way.
@@ -108,7 +108,7 @@ class EventTransfer(Protocol):
     """Storage and transfer of published events (`node.protocols.scribe.replay`)."""
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
-        """Process a batch from any node; return whether something before it is missing."""
+        """Process a batch from any node; return whether an earlier batch is missing."""
 
     def fetch_from(self, topic: Topic, *addresses: Address) -> None:
         """Request missing events, unless they were requested recently."""

@@ -1,4 +1,4 @@
-"""How Scribe is read: the messages that carry events, and the signs of noticed faults and of rejoining.
+"""How the analysis reads Scribe: messages that carry events, and signs of noticed faults and of rejoining.
 
 Several messages carry events (MULTICAST, REPLICATE, PUBLISH), also to nodes that only forward or store them.
 So the nodes' own records determine which events they received, and packets determine the path.

@@ -92,7 +92,7 @@ class Replay:
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
         asking = NodeHandle(message.id, message.address)
         if sender != asking.address:
-            self._trees.pastry.miss(asking)  # it may not be reachable directly from here
+            self._trees.pastry.miss(asking)  # the node may not be reachable directly from here
         missing = self.replay(topic, asking, message.positions)
         if missing and sender == asking.address == topic.parent_address:
             further = Fetch(topic.key, asking.id, asking.address, 0, missing)

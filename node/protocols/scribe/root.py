@@ -1,8 +1,8 @@
 """The root of a topic: it accepts publications, replicates them, and only then acknowledges them.
 
-Draft of 2001, 3.5: the k nodes nearest to the root hold its state, so that any of them that becomes the next
-root has what was acknowledged; publishers repeat the rest to the new root. Publishers assign the sequence
-numbers, by which the root recognizes repetitions.
+Draft of 2001, 3.5: the k nodes nearest to the root hold its state. The next root is one of them and has all
+acknowledged events; publishers repeat the others to it. Publishers assign the sequence numbers, by which the
+root recognizes repetitions.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from node.protocols.scribe.tree import TopicTrees
 
 @dataclass(slots=True)
 class _ReplicaProgress:
-    """Messages sent to a replica, and what it had confirmed at the last progress; both by stream."""
+    """Messages sent to a replica, and its confirmations at the last progress, both by stream."""
 
     progress_us: int
     sent: dict[int, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Roots:
         self._trees = trees
         self._events = events
         self._succession = succession
-        # by topic and stream: what publishers were acknowledged
+        # by topic and stream: the progress that was acknowledged to publishers
         self._answered: dict[tuple[int, int], int] = {}
         self._sent: dict[tuple[int, Address], _ReplicaProgress] = {}  # by topic and replica
         self._replicated_us = 0
@@ -74,7 +74,7 @@ class Roots:
             self._events.take(topic, Multicast(topic.key, message.stream, *events))  # out of order
 
     def _begins_epoch(self, topic: Topic, first_seq: int, before: int) -> bool:
-        """Return whether a batch begins a new epoch and the root has all that exists of earlier ones.
+        """Return whether a batch begins a new epoch and the root has all existing events of earlier ones.
 
         A new root may not have all events yet; it waits, and the publisher repeats the batch.
         """
@@ -96,7 +96,7 @@ class Roots:
             self._answer(topic, message.stream)
 
     def check(self) -> None:
-        """Assert that no more was acknowledged than exists."""
+        """Assert that the root has all acknowledged events."""
         for (key, stream), acknowledged in self._answered.items():
             topic = self._trees.topics.get(key)
             assert topic is not None, "acknowledged an unknown topic"
@@ -119,7 +119,7 @@ class Roots:
         return self._nearest[topic.key]
 
     def _has_all(self, topic: Topic) -> bool:
-        """Return whether the root has all events that other nodes have of an earlier root's."""
+        """Return whether the root has all events that other nodes have received from an earlier root."""
         return self._succession.has_all_told(topic) and not self._is_behind(topic)
 
     def _is_behind(self, topic: Topic) -> bool:
@@ -134,7 +134,9 @@ class Roots:
         )
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
-        """Acknowledge to the publisher what all replicas have, if that has grown or `again` is set."""
+        """Acknowledge to the publisher the events that all replicas have, if there are more or `again` is
+        set.
+        """
         publisher = topic.publishers.get(stream)
         if publisher is None or self._parameters.is_best_effort or self._succession.is_just_left:
             return
@@ -222,8 +224,8 @@ class Roots:
     def _request_older(self, topic: Topic, stream: int, root: Address) -> None:
         """Request the events before all that are stored here.
 
-        No root sends them unasked if an earlier process generation confirmed them, or if this node joined the
-        tree late.
+        A root sends them only on request if an earlier process generation of this node confirmed them, or if
+        this node joined the tree late.
         """
         state = topic.streams.get(stream)
         if state is not None and state.first > 1 and self._asked.get((topic.key, stream)) != root:

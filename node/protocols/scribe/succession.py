@@ -1,4 +1,4 @@
-"""How a node becomes a topic's root, and ceases to be it, without loss of what another root accepted.
+"""How a node becomes a topic's root, and ceases to be it, without loss of events that another root accepted.
 
 A new root asks the nodes nearest to it, which hold the former root's state; until they have sent what they
 have, neither its members nor its children start. It repeats requests for missing events; events that no node
@@ -21,12 +21,13 @@ from node.protocols.scribe.topic import StreamGap, Topic
 from node.protocols.scribe.tree import TopicTrees
 
 HAND_OVER_US = 10_000_000  # enough for several nodes on the way to learn of the new root
-FIRST_RETRANSMITS = 3  # until a root without stored events begins with what it has, if all of it is later
+# wait of a root without stored events, if all arriving events are later, before it begins with them
+FIRST_RETRANSMITS = 3
 GAP_RETRANSMITS = 16
-"""Until a root gives up a gap in its stored events, since the last change of the ring. A node that seems to
-have failed may have the missing events, and is probed again twice in this time.
+"""Wait before a root gives up a gap in its stored events, since the last change of the ring. A node that
+seems to have failed may have the missing events, and is probed again twice in this time.
 """
-LEFT_RETRANSMITS = 8  # time in which a node that lost contact with others decides nothing alone
+LEFT_RETRANSMITS = 8  # time in which a node that lost contact with all others makes no decision
 
 
 class RootSuccession:
@@ -89,7 +90,7 @@ class RootSuccession:
             self._settle(topic)
 
     def has_waited(self, topic: Topic) -> bool:
-        """Return whether the root had time to get what the former root had."""
+        """Return whether the root had time to get the former root's state."""
         waited_us = self._trees.now_us - topic.root_since_us
         return not topic.asked or waited_us >= self._parameters.retransmit_us
 
@@ -138,8 +139,8 @@ class RootSuccession:
     def is_just_left(self) -> bool:
         """Whether all other nodes seem to have failed lately, so that this node is probably cut off.
 
-        If it failed before it reaches them again, what it acknowledges would be lost; and members that start
-        with it miss what others have.
+        If it failed before it reaches them again, events that it acknowledged would be lost, and members that
+        start with it miss events of the other nodes.
         """
         if self._left_us is None or self._parameters.is_best_effort:
             return False

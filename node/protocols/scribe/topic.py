@@ -78,7 +78,7 @@ class StreamState:
             batch = self._due()
 
     def _due(self) -> Multicast | None:
-        """Return the next batch of those that arrived early, the current epoch first; drop repetitions."""
+        """Return the next batch among those that arrived early, the current epoch first; drop repetitions."""
         if not self.early:
             return None
         due = [self.early.pop(first) for first in list(self.early) if first <= self.next]
@@ -93,7 +93,7 @@ class StreamState:
         return batch
 
     def pass_by(self, batch: Multicast) -> Iterator[Multicast]:
-        """Yield the batch unless it or a later one came before, without storing it.
+        """Yield the batch without storing it, unless it or a later one came before.
 
         Older batches are dropped so that none circulates in a loop of parents.
         """
@@ -166,7 +166,7 @@ class Topic:
     sought_us: int = -1 << 40  # time of the last request by a root for events that it does not store
     seeking_since_us: int = 0  # begin of the current series of such requests
     nearest: set[Address] = field(default_factory=set)  # nodes nearest to a root at its last request
-    # nodes that have not yet sent a new root all that they have
+    # nodes that have not yet sent a new root all their events
     asked: set[Address] = field(default_factory=set)
     untold: set[Address] = field(default_factory=set)  # new roots to which FETCHED is still due
     divided_us: int = -1 << 40  # last time when nodes that may have more were unreachable

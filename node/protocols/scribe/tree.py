@@ -82,7 +82,7 @@ class TopicTrees:
             TreeHeartbeat: self._heartbeat,
             Refresh: self._refresh,
         }
-        self.opening: set[type] = set()  # message types that make an unknown topic known
+        self.opening: set[type] = set()  # message types for which an unknown topic is created
         self.unknown: dict[type, Callable[[int], Any]] = {  # answers for an unknown topic
             Join: Refused,
             Adopted: Leave,
@@ -238,7 +238,7 @@ class TopicTrees:
         return True
 
     def _welcome(self, topic: Topic, child: TreeChild) -> None:
-        """Send a child the positions from which it gets events, and the stored events from there."""
+        """Send a child the positions from which it receives events, and the stored events from there."""
         asked, child.waiting = by_stream(child.waiting or ()), None
         positions = tuple(
             Position(stream, asked.get(stream, state.next if child.is_new else 1))
@@ -280,7 +280,7 @@ class TopicTrees:
             self.events.fetch_from(topic, sender)
 
     def attached(self, topic: Topic) -> None:
-        """Start what waited for a place in the tree: membership and children."""
+        """Start membership and children, which waited for a place in the tree."""
         topic.has_positions = True
         if topic.is_member and self.access.may_stay(topic):
             self._listener.on_joined(topic)
@@ -382,7 +382,7 @@ class TopicTrees:
         return True
 
     def tick(self) -> None:
-        """Check for silent parents: each is first probed, later abandoned."""
+        """Check for silent parents: probe each first, and leave it if it stays silent."""
         timeout_us = self._parameters.tree_timeout_us
         for topic in self.topics.values():
             if topic.parent is None:

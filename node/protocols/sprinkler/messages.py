@@ -523,8 +523,8 @@ class Publication:
 class Follow:
     """The sender follows the receiver in this configuration, has these counters, and requests what follows.
 
-    The predecessor answers in kind, with its own counters: what it sends along the chain from then on belongs
-    to this configuration, and what it sent before is ignored.
+    The predecessor answers with its own FOLLOW. Its later messages along the chain belong to this
+    configuration; earlier ones are ignored.
     """
 
     reads: ClassVar = ("configuration {configuration}", "{counters}")

@@ -5,8 +5,8 @@ from the tail to the heads of the other regions, which are connected with it. No
 receives all paths when it opens, and again when one has changed.
 
 The tail sends the first change at once and those of the next twentieth of an advertisement period together.
-Otherwise each connection of a starting network would be told to all regions by all: 200 regions would send
-eight million of these messages.
+Otherwise each new connection of a starting network would cause messages between all regions: 200 regions
+would send eight million.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class RegionPaths:
         self._changed = False
         self._is_tail = False
         self._pause_us = node.parameters.advertisement_period_us // TIMES_A_PERIOD
-        self._untold = False  # the other regions have not been sent the latest paths
+        self._untold = False  # the latest paths have not been sent to the other regions
         self._pause_until_us = 0
 
     def set(self, paths: Mapping[int, Path]) -> None:

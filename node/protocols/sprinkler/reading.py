@@ -1,4 +1,4 @@
-"""How Sprinkler is read: the messages that carry events, the signs of noticed faults, ranks in diagrams."""
+"""How the analysis reads Sprinkler: event messages, signs of noticed faults, ranks in diagrams."""
 
 from node.core.declaration import Reading
 from node.protocols.sprinkler.messages import EventKind
@@ -20,7 +20,7 @@ READING = Reading(
     ),
     # An advertisement without counters only shows that its sender is alive (paper 3.3).
     heartbeat="ADVERTISEMENT",
-    # Rare messages, which indicate changes, have no rank: they are left out last.
+    # Rare messages, which indicate changes, have no rank: diagrams omit them last.
     ranks=(
         "VIEW",
         "STORED",

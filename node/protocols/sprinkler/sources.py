@@ -1,9 +1,9 @@
 """The receiving side of subscriptions: for each stream, the proxy from which this one takes it (paper 3.1).
 
 It executes the decisions of `expects.choose`: at most one source for a stream, SUBSCRIBE with the proxy's
-*own* counter ("how far it got"), UNSUBSCRIBE to the former source. When a proxy's path changes, or its
-channel breaks, the rule is applied at once, without waiting for the next advertisement: events in flight on a
-broken channel are lost with it, and come again from the new source.
+*own* counter, UNSUBSCRIBE to the former source. When a proxy's path changes, or its channel breaks, the rule
+is applied at once, without waiting for the next advertisement: events in flight on a broken channel are lost
+with it, and come again from the new source.
 
 Between two epochs of a stream, only proxies that have more of the old one are considered (`crossing`), as
 long as there are any.
@@ -67,7 +67,7 @@ class StreamSource:
     overdue: set[str] = field(default_factory=set)  # left for not keeping up, with the same path since
     left: str | None = None  # the last source, for the log
     resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
-    settled: Expects | None = None  # for which the rule changed nothing when it was last applied
+    settled: Expects | None = None  # the result of the rule's last application, if it changed nothing
     without_room: Batch | None = None  # the batch for which there was no room
 
 

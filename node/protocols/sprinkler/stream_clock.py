@@ -1,8 +1,8 @@
 """The time of a region's stream, by which its events are stamped and old ones collected (paper 3.4).
 
-A machine's clock shows its uptime, which differs between replicas. So the stream has a time of its own: every
-replica knows its offset from its own clock, from the stamps of received events, and a new head continues from
-there. A delayed event would make the stream's time appear too early; so the fastest one counts. Stamps never
+A machine's clock shows its uptime, which differs between replicas. So the stream has a time of its own. Every
+replica derives its offset from the stamps of received events, and a new head continues from there. A delayed
+event would make the stream's time appear too early, so the event with the least delay counts. Stamps never
 decrease, and never run ahead of the elapsed time: an event collected by age has at least that age; the excess
 is at most the time for which no replica ran or the newest event was in transit.
 

@@ -35,7 +35,7 @@ class CollectionRule:
 
     @property
     def seldom(self) -> bool:
-        """Whether most events are data, and only some collect."""
+        """Whether few events collect, and most are data."""
         return bool(self.every_us or self.one_of)
 
 

@@ -1,1 +1,1 @@
-"""Publishers, and how an event spreads over the zones that want it."""
+"""Publishers, and the propagation of events over the zones that they affect."""

@@ -77,7 +77,7 @@ class EventSpread:
         )
 
     def again(self, subscriber: Address, life: int, waited_us: int) -> None:
-        """Notify a subscriber again that has not answered, `waited_us` after the event arrived."""
+        """Repeat the notification of a silent subscriber, `waited_us` after the event arrived."""
         self._notification.send(subscriber, self.notify(life, waited_us))
 
     def notify(self, life: int, waited_us: int) -> Notify:

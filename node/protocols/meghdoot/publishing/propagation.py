@@ -95,7 +95,7 @@ class Propagation:
         self._visit_any(spread, sender, zone_id)
 
     def _visit_any(self, spread: SpreadingMessage, sender: Address, asked: int) -> None:
-        """Visit all affected zones of this peer, since the sender does not know how its zone was split."""
+        """Visit all affected zones of this peer, because the sender does not know how its zone was split."""
         key = spread.origin, spread.number, spread.attempt, asked
         wave = self._wave(key, spread, sender, is_root=False)
         for zone in self._held.by_id.values():

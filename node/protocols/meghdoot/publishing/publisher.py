@@ -167,7 +167,7 @@ class MeghdootPublisher:
         self._settle(visited.stream, pending, visited.attempt)
 
     def _answered(self, publication: MeghdootPublication, pending: UnconfirmedEvent, late_us: int) -> None:
-        """Count a wave as ended: it is no load any more, though the event may be sent again."""
+        """Count a wave as ended: it no longer adds load, though the event may be sent again."""
         publication.heard_us = self._mail.now_us
         if not pending.is_answered:
             pending.is_answered = True
@@ -186,7 +186,7 @@ class MeghdootPublisher:
             self._settle(message.stream, pending, message.attempt)
 
     def _settle(self, stream: int, pending: UnconfirmedEvent, attempt: int) -> None:
-        """Start to notify the remaining subscribers, once all zones were visited and all reports are here."""
+        """Notify the remaining subscribers, once all zones were visited and all reports have arrived."""
         zones = pending.reported.get(attempt, {})
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
             return
@@ -196,7 +196,7 @@ class MeghdootPublisher:
         self._end_if_everywhere(stream, pending)
 
     def notified(self, subscriber: Address, event: EventName) -> None:
-        """Process that a subscriber has an event, which was for one of its process generations."""
+        """Process that a subscriber has an event that was for one of its process generations."""
         pending = self._pending(event.stream, event.first_seq)
         if pending is not None and pending.remaining is not None:
             if pending.remaining.get(subscriber, 0) <= event.life:

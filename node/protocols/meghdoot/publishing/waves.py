@@ -127,7 +127,7 @@ class Waves:
             self._end_if_done(wave)
 
     def notified(self, subscriber: Address, event: EventName) -> None:
-        """Process that a subscriber has an event, which was for one of its process generations."""
+        """Process that a subscriber has an event that was for one of its process generations."""
         key = subscriber, event.stream, event.first_seq
         for wave in self._waiting.pop(key, ()):
             if wave.told.get(subscriber, 0) > event.life:

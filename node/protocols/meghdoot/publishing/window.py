@@ -8,7 +8,7 @@ at their peer: events are not published yet, subscriptions not sent.
 """
 
 LATE_US = 250_000
-"""A later peer is overloaded."""
+"""Lateness above which a peer counts as overloaded."""
 GROWTH = 4
 """Growth of the window per window of answers."""
 SHRINK_FACTOR = 0.7
@@ -33,7 +33,7 @@ class CongestionWindow:
             self.size = min(self.size + step, self._most)
 
     def unanswered(self, sent_us: int, now_us: int) -> None:
-        """Process that a message has no answer."""
+        """Process that a message got no answer."""
         self._shrink(sent_us, now_us)
 
     def _shrink(self, sent_us: int, now_us: int) -> None:

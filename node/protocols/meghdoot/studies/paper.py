@@ -1,8 +1,8 @@
 """Meghdoot's evaluation (5): peers contacted by events, and the distribution of load as peers join.
 
 Subscriptions and events come one after the other; after each a peer joins with some probability until all
-have joined. The paper leaves open what `PaperParameters` lets a user choose: their order, what counts as a
-simulation event, when loads are exchanged, what subscribers want, what load is, and when a zone is split.
+have joined. The paper leaves open their order, what counts as a simulation event, when loads are exchanged,
+what subscribers want, what load is, and when a zone is split; `PaperParameters` offers these choices.
 Subscribers, publishers and contacts of joining peers are drawn from all peers.
 
 Counted as in the paper: the peers that an event visits, of those existing at the time; and the messages that

@@ -38,7 +38,7 @@ SILENT: Mapping[str, Any] = {
 
 
 def quotes(uniform: bool, file: str, given: StudyContext) -> tuple[dict[str, Any], Floats | None]:
-    """Return the paper's workload (5.1), and the rows of a file with quotes if one is given."""
+    """Return the paper's workload (5.1) and, if a file with quotes is given, its rows."""
     workload = stock_quotes.workload(uniform=uniform)
     if not file:
         return workload, None
@@ -46,7 +46,7 @@ def quotes(uniform: bool, file: str, given: StudyContext) -> tuple[dict[str, Any
 
 
 class Peers:
-    """All peers by address, which counts from 1 in the order of their joins."""
+    """All peers by address. Addresses count from 1 in the order of joins."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""All readings of what Meghdoot's paper leaves open about joins, and the zones that each gives (table 1).
+"""Compares interpretations of Meghdoot's paper, which leaves joins open, by the number of zones (table 1).
 
-Every reading has the same subscriptions and events. A simulation ends soon after the last join, since zones
-do not change any more.
+Every interpretation has the same subscriptions and events. A simulation ends soon after the last join,
+because zones do not change any more.
 """
 
 import gc
@@ -36,7 +36,7 @@ def execute(parameters: ReadingsParameters, given: StudyContext) -> None:
 
 
 def _row(parameters: PaperParameters, given: StudyContext, events: int) -> dict[str, float]:
-    """Simulate one reading, and this number of events after the last join."""
+    """Simulate one interpretation until this number of events after the last join."""
     context = copy(given)
     context.rng, context.generator = deepcopy(given.rng), deepcopy(given.generator)
     simulation = PaperSimulation(parameters, context)

@@ -100,7 +100,9 @@ class DoubtfulZones:
             self._doubts.append(DoubtfulZone(zone, until_us, is_old=True, again_us=again_us))
 
     def given_by_another(self, zone: Zone) -> None:
-        """Add a zone received from a peer that sends its data; if they do not arrive, it is recovered."""
+        """Add a zone received from a peer that sends its data. If the data do not arrive, the zone is
+        recovered.
+        """
         again_us = self._mail.now_us + self._parameters.retransmit_us
         self._doubts.append(DoubtfulZone(zone, self._until_us(), is_given=True, again_us=again_us))
 
@@ -141,7 +143,7 @@ class DoubtfulZones:
         """Process a confirmation of completeness, by a giver or by the owner of a replicated zone."""
         zone = self.zone_of(message.edges)
         if not message.doubt_us and self._is_copy(zone) and not self._woke_lately:
-            # or it was sent to an earlier process generation
+            # or it was sent to an earlier incarnation
             self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
         for each in self:
@@ -162,7 +164,7 @@ class DoubtfulZones:
         )
 
     def end(self, doubt: DoubtfulZone, how: str) -> None:
-        """End a doubt, since the zone is complete."""
+        """End a doubt, because the zone is complete."""
         self._doubts.remove(doubt)
         self._mail.emit(Log("recovered", {"how": how}))
         self._complete_given(doubt.zone)
@@ -180,8 +182,8 @@ class DoubtfulZones:
     def count_in(self, held: HeldZone, without: int = 0) -> int:
         """Return 1 if part of a zone is in doubt, else 0.
 
-        without: a request of this peer whose own doubts do not count: a zone beside its own mirror image is
-        asked by its own peer, too.
+        without: a request of this peer whose own doubts do not count: the request may visit the zone that it
+        is for, if that is adjacent to its mirror image.
         """
         if not self._is_own(held.zone):
             return int(not any(zone.covers(held.zone) for zone in self._assured))

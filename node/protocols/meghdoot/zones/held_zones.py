@@ -68,7 +68,7 @@ class HeldZone:
     def children(
         self, region: SpaceRegion, *, form: PropagationForm = "unique", is_for_owners: bool = False
     ) -> list[Child]:
-        """Return the zones and holders to which something goes that spreads over a region.
+        """Return the zones to which a message that spreads over a region is forwarded, with their holders.
 
         is_for_owners: replicas must not be used.
         """

@@ -1,4 +1,4 @@
-"""The load of a peer and of others, by which joining peers are directed to where they are needed (4.1, 4.2).
+"""The load of a peer and of others, which direct joining peers to loaded zones (4.1, 4.2).
 
 A zone has work for each event that it forwards, and more for each subscription that it matches (or, with
 `load_counts: stored`, that it stores). A peer counts both with exponential decay and periodically sends its
@@ -27,7 +27,7 @@ DECAY = 0.5
 """Part of the counts that remains after each exchange."""
 CLIMBS_MAX = 64
 TOLD_MAX = 16
-"""Neighbours that get the load at a time."""
+"""Maximum of neighbours that are sent the load at a time."""
 RECENT = 128
 """Recent events that are remembered."""
 OLD = 3
@@ -86,8 +86,8 @@ class KnownLoads:
 
         both: part of the events that would visit both halves. With two copies each event visits one, which
         matches it against all subscriptions; with halves each visited half matches it against half of them. A
-        split that leaves both halves in the way of the same events saves no work (4.1). The paper's rule
-        compares only the two kinds of load (4.2).
+        split saves no work if all events visit both halves (4.1). The paper's rule compares only the two
+        kinds of load (4.2).
         """
         if self._parameters.split_rule == "paper":
             return self.events >= self.subscription_load
@@ -101,7 +101,7 @@ class KnownLoads:
     # --- Exchange
 
     def tick(self) -> None:
-        """Send the load to neighbours, if it is time."""
+        """Send the load to neighbours if the interval has passed."""
         now_us = self._mail.now_us
         if self._parameters.load_us and now_us >= self._due_us:
             self._due_us = now_us + self._parameters.load_us

@@ -29,7 +29,7 @@ from node.protocols.meghdoot.zones.stores import SubscriptionBatches
 from node.protocols.reachability.nodes import NodeHandle
 
 REPLACED_MAX = 256
-"""Maximum of copies that are placed again at a time, and of subscriptions that are moved."""
+"""Maximum of copies that are placed again, and of subscriptions that are moved, at a time."""
 PENDING_MAX = 65_536
 PendingCopies = set[str | Address]
 COPY = "copy"
@@ -226,7 +226,9 @@ class SubscriptionStorage:
         self.stores.send(to, StorePurpose.COPY, moved, lambda: None)
 
     def _is_at_home(self, copy: SubscriptionUpdate) -> bool:
-        """Return whether the copy's mirror image is in a zone of this peer, so that it did not move here."""
+        """Return whether the copy's mirror image is in a zone of this peer; otherwise the copy had to move
+        here.
+        """
         return self._held.containing(reflection(self.space.point(copy.ranges))) is not None
 
     def promote(self, zone: Zone) -> None:
@@ -293,7 +295,7 @@ class SubscriptionStorage:
         return found
 
     def _settle(self) -> None:
-        """Send away what lies in no zone of this peer, and copies whose place has changed."""
+        """Move subscriptions that lie in no zone of this peer, and copies whose place has changed."""
         self._settle_us = self._mail.now_us + self._parameters.retransmit_us
         moved = self.subscriptions.outside(self._overlay.held())
         for each in moved[:REPLACED_MAX]:

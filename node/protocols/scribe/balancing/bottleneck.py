@@ -32,7 +32,7 @@ class BottleneckRemover:
         trees.carry[Offload] = self._offloaded
 
     def relieve(self) -> None:
-        """Let go of children if there are too many, or first measure their delays."""
+        """Let go of children if there are more than `entries_max` entries. First measure unknown delays."""
         while not self._is_measuring and self._trees.entries() > self._entries_max:
             topic = max(self._trees.topics.values(), key=lambda each: (len(each.children), each.key))
             unknown = [child.node for child in topic.children.values() if child.delay_us is None]

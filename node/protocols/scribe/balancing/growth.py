@@ -24,7 +24,7 @@ from node.protocols.scribe.topic import Topic, TreeChild
 from node.protocols.scribe.tree import TopicTrees
 
 REFUSED_US = 30_000_000
-"""Time for which a node avoids one that sent it another way, so that two do not send it back and forth."""
+"""Time for which a node avoids another one that redirected it, so that the two do not redirect it in turn."""
 Entry = tuple[Topic, TreeChild]
 
 
@@ -35,7 +35,7 @@ class Growth:
         self._parameters = parameters
         self._trees = trees
         self._rng = rng
-        # by topic, the nodes that sent this one another way, and when
+        # by topic, the nodes that redirected this one, and when
         self._refused: dict[int, dict[Address, int]] = {}
         trees.carry |= {Grow: self._grow, Rejoin: self._rejoin}
         trees.opening.add(Grow)  # may concern a topic that is not known here yet
@@ -65,7 +65,7 @@ class Growth:
         return True
 
     def relieve(self) -> None:
-        """Let go of one child if the node was overloaded before the last one came.
+        """Let go of one child if the node was overloaded before it adopted the last one.
 
         So a node keeps one entry more than c: it remains overloaded and refuses a child that it let go.
         """
@@ -99,7 +99,7 @@ class Growth:
     def strangers(self, *, kept: bool = False) -> list[Entry]:
         """Return children that share at least two digits less with their topic's key than this node.
 
-        kept: include those that know no other way.
+        kept: include children that know no other way.
         """
         own = self._trees.pastry.own.id
         return [

@@ -168,7 +168,7 @@ class Scenario:
     # --- Time
 
     def run(self) -> Iterator[int]:
-        """Run the scenario; yield each second."""
+        """Run the scenario; yield after each second."""
         cut_from = WARM_S + self.duration_s // 3
         for second in range(WARM_S + self.duration_s + GRACE_S):
             is_measured = WARM_S <= second < WARM_S + self.duration_s

@@ -14,7 +14,7 @@ from node.protocols.scribe.studies.parameters import (
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
 BATCH = 50
-"""Few enough simultaneous joins that a node mostly hands on one child at a time."""
+"""Number of simultaneous joins: so few that a node mostly delegates one child at a time."""
 SMALL = GroupsParameters(nodes=50_000, groups=30_000, group_size=11)
 """2002, IV.F."""
 

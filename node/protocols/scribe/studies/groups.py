@@ -27,7 +27,7 @@ SHAPES: Mapping[str, Mapping[str, Any]] = {
     "varied": {"varied": True},
     "large": {"varied": True, "transit_domains": 51, "transit_routers": 10, "stub_domains": 20},
 }
-"""Fields of `topologies.generated.transit_stub.TransitStub` for each network."""
+"""Fields of `topologies.generated.transit_stub.TransitStub` per network."""
 
 
 @dataclass(slots=True)

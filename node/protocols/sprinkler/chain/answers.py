@@ -85,7 +85,7 @@ class Answers:
         self._open.pop(channel, None)
 
     def clear(self) -> None:
-        """Drop all open requests: they will be repeated elsewhere."""
+        """Drop all open requests, because their senders repeat them elsewhere."""
         self._open.clear()
 
     def _serve_one(self, channel: SprinklerChannel, opened: OpenRequest) -> bool:

@@ -1,5 +1,4 @@
-"""A replica's links in its region's chain (paper 3.3): data from the predecessor, data to the successor, the
-commit point of the whole chain, and the token.
+"""A replica's links in its region's chain (paper 3.3): predecessor, successor, commit point and token.
 
 In each configuration a successor sends FOLLOW with its counters to its predecessor, which answers in kind;
 data received before the answer is ignored, because it may belong to an earlier configuration. A successor
@@ -189,7 +188,9 @@ class Replication:
         self.serve()
 
     def comes_from_predecessor(self, channel: SprinklerChannel) -> bool:
-        """Return whether this channel's messages along the chain are valid."""
+        """Return whether data from this channel is valid: it comes from the predecessor in the present
+        configuration.
+        """
         return self.follows and channel is self._predecessor
 
     def receive_publication(self, channel: SprinklerChannel, message: Publication) -> bool:
@@ -285,9 +286,7 @@ class Replication:
 
     @property
     def _waits_for_successor(self) -> bool:
-        """Whether other replicas must have what this one commits: later members, or the receiver of its
-        token.
-        """
+        """Whether commits wait for other replicas: later members, or the receiver of this replica's token."""
         name = self._node.name
         if name == self.chain.tail:
             return self._token_passed

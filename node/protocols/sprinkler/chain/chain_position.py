@@ -59,7 +59,7 @@ class ChainPosition:
     def taken_back(self) -> None:
         """Note that the region's streams are complete: this replica has all their events, possibly none.
 
-        It must not be called earlier: a lost disk or an interrupted recovery proves nothing.
+        Do not call it earlier: after a lost disk or an interrupted recovery, events may be missing.
         """
         chain = self._proxy.chain.chain
         if not self._is_whole(chain):
@@ -140,16 +140,16 @@ class ChainPosition:
         if proxy.own and not self._is_whole(chain):
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            # clients connect to the tail: they are not heard if another replica is the tail
+            # clients connect to the tail: after a change of the tail, this replica does not receive from them
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             proxy.head.restore(others, served, until_us, self._next_epoch(chain))
 
     def _next_epoch(self, chain: ReplicaChain) -> int:
-        """Return the least epoch of the region's streams after a loss of its state; 0: they are new.
+        """Return the least epoch of the region's streams after a loss of their state; 0: the streams are new.
 
-        With a service it is the configuration since which the chain has its state, without one the number of
-        earlier starts of the process. Each loss has a greater one than all before, because only one of the
-        two is used.
+        With a service it is the number of the configuration since which the chain has its state; without one,
+        the number of earlier starts of the process. Only one of the two is used, so each loss gives a greater
+        number than all before.
         """
         if not chain.number:
             return self._starts

@@ -8,8 +8,8 @@ the present configuration again and answer, so that it is known which of them co
 
 The first configuration has all replicas in order of their index, or those that connect within a named wait. A
 decision is written to the log on disk before it is sent, if the process has one. A restarted service without
-a log takes the newest configuration that a replica has received or stored. That is valid if all replicas have
-reported and the members have their state; otherwise there may have been a later one, and the chain is
+a log adopts the newest configuration that a replica has received or stored. That is valid if all replicas
+have reported and the members have their state; otherwise there may have been a later one, and the chain is
 re-formed. Its numbers are then greater than those of all earlier process generations, because each of them
 reserves `NUMBERS_A_LIFE`.
 

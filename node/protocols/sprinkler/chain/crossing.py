@@ -30,7 +30,7 @@ from node.protocols.sprinkler.region.expects import Offer
 
 
 def with_rest(offers: Mapping[str, Offer], cnt: int) -> dict[str, Offer]:
-    """Return the offers that have more than `cnt` of its epoch.
+    """Return the offers that have events of its epoch after `cnt`.
 
     These proxies can send those events, whatever their path for later ones.
     """
@@ -60,7 +60,7 @@ class EpochTransition:
         self._progress_us = now_us
 
     def waited_us(self, cnt: int, now_us: int) -> int:
-        """Return how long nothing of the old epoch has arrived. `cnt`: the own counter."""
+        """Return for how long no event of the old epoch has arrived. `cnt`: the own counter."""
         assert cnt >= self._cnt, "a stream that shrank in transition"
         assert epoch_of(cnt) == epoch_of(self._cnt), "the transition is already complete"
         if cnt != self._cnt:
@@ -71,8 +71,8 @@ class EpochTransition:
 class Restoration:
     """Progress of the recovery of the own streams. Times are the machine's.
 
-    regions: the others. served: the own drivers and clients. Each may have information that no other process
-    has.
+    regions: all other regions. served: the own region's drivers and clients. Any of them may be the only one
+    that knows of some events.
     """
 
     def __init__(self, regions: Iterable[str], served: Iterable[str], until_us: int) -> None:

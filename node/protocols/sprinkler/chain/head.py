@@ -7,8 +7,8 @@ stream; a new head starts without sources, with its own counters.
 
 A head that does not know whether its region's streams are complete first recovers them from others
 (`crossing`): all replicas have lost their state, or none had any yet. After such a loss each stream continues
-in a new epoch, greater than any before; likewise if a process has more of a stream than its owner. Losing
-events that only failed processes had is permitted; two contents under one number are not.
+in a new epoch, greater than any before; likewise if a process has more of a stream than its owner. Events
+that only failed processes had may be lost, but no number may have two contents.
 """
 
 from collections import OrderedDict, deque
@@ -234,7 +234,9 @@ class Head:
             self._node.send(channel, acknowledgement(known))
 
     def _await(self, known: Publication, channel: SprinklerChannel | None) -> None:
-        """Acknowledge a publication on this channel when it is committed. It keeps its place in the order."""
+        """Acknowledge a publication on this channel when it is committed. The order of acknowledgements
+        stays.
+        """
         last = known.first_seq + known.count - 1
         key, pending = (publisher_of(known), known.first_request), self._pending[known.stream]
         assert key in pending or not pending or pending[next(reversed(pending))][0] < last, (
@@ -320,7 +322,7 @@ class Head:
             self._begin_epoch(stream, epoch, seen, f"memory was lost{unheard}")
 
     def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
-        """Continue in this epoch. Missing events of former epochs are left to others, which may have them."""
+        """Continue in this epoch. Other processes may still supply missing events of former epochs."""
         cnt = self._node.history.streams[stream].cnt
         assert epoch > epoch_of(max(cnt, seen)), "an epoch that another process may have had"
         assert stream in self._own, "an epoch of another region's stream"

@@ -198,5 +198,5 @@ class Participant(PeeringMachine[SprinklerChannel]):
         return self.role is Role.PROXY and channel.role is Role.PROXY
 
     def _are_neighbours(self, channel: SprinklerChannel) -> bool:
-        """Return whether both are clients: requests to a lost client are soon sent to the proxy instead."""
+        """Return whether both are clients: requests to a lost client soon go to the proxy instead."""
         return self.role is Role.CLIENT and channel.role is Role.CLIENT

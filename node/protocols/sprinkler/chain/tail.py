@@ -58,7 +58,7 @@ class Tail:
             self._node.send(channel, advertisement)
 
     def end(self) -> None:
-        """End being the tail: advertise and disseminate nothing."""
+        """Stop being the tail: neither advertise nor disseminate."""
         self.is_active = False
         self.dissemination.stop()
 

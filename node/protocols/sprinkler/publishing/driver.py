@@ -106,7 +106,7 @@ class Driver(Participant):
             self.reject_publication(message, self.loads[message.stream].publisher)
 
     def counters(self) -> list[Counter]:
-        """Return its acknowledged publications: a proxy that lost its state learns them from this."""
+        """Return the counters of acknowledged publications, which a proxy that lost its state needs."""
         return [Counter(stream, load.publisher.published) for stream, load in self.loads.items()]
 
     def progress(self) -> m.NodeProgress:

@@ -1,7 +1,7 @@
 """A client's progress on one stream (paper 3.2, Fig. 3): cnt and next, and the events between them.
 
-Everything from cnt + 1 to next - 1 was requested. It is either in `asked`, with the peer that was asked, or
-has arrived early and waits in `early`.
+All events from cnt + 1 to next - 1 were requested. They are either in `asked`, with the peer that was asked,
+or arrived early and wait in `early`.
 
 Interpretation (checklist): cnt starts at 0 and next at 1, not -1 and 0, because the first event has number 1.
 """

@@ -111,7 +111,9 @@ class Client(Participant):
 
     @property
     def wants_reading(self) -> bool:
-        """Whether the application has taken enough for requests to continue; the next input resumes them."""
+        """Return whether requests may continue, because the application has taken enough events; the next
+        input resumes them.
+        """
         return self.requests.paused and len(self._batches) < KEPT_BATCHES // 2
 
     def published_requests(self, stream: int) -> int:
@@ -139,7 +141,7 @@ class Client(Participant):
         self._rewind(channel.name)
 
     def lost(self, channel: SprinklerChannel, reason: str) -> None:
-        """Request from the proxy what this peer was asked for."""
+        """Request from the proxy the events that this peer was asked for."""
         self.dissemination.lost(channel)
         self.requests.lost(channel)
         if not any(peer.role is Role.CLIENT for peer in self.channels.values()):

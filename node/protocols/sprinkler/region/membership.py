@@ -103,7 +103,7 @@ def _continues(chain: ReplicaChain, name: str, known: Mapping[str, Attendance]) 
 def has_all_states(chain: ReplicaChain, known: Mapping[str, Attendance]) -> bool:
     """Return whether all replicas have reported and those of the chain have their state.
 
-    Then no replica can have continued in a later chain and forgotten it.
+    If so, no later chain can have existed that all replicas have forgotten.
     """
     return all(replica.status is not None for replica in known.values()) and not any(
         _is_lost(name, chain, known[name]) for name in chain.everyone

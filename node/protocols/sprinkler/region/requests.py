@@ -130,7 +130,7 @@ class Requests:
             self.request_from_proxy(progress)  # its answers are limited; otherwise `sweep` tries again
 
     def lost(self, channel: SprinklerChannel) -> None:
-        """Request from the proxy what a lost peer was asked for."""
+        """Request from the proxy the events that a lost peer was asked for."""
         self._came_us.pop(channel, None)
         for progress in self.streams.values():
             if progress.notifier is channel:
@@ -249,7 +249,7 @@ class Requests:
         assert bool(progress.early) >= bool(progress.early_bytes), "bytes without batches"
 
     def _redirect_to_proxy(self, progress: StreamProgress, channel: SprinklerChannel) -> None:
-        """Request from the proxy what `channel` was asked for."""
+        """Request from the proxy the events that `channel` was asked for."""
         found = [entry for entry in progress.asked if entry.channel is channel]
         for entry in found:
             entry.channel = None

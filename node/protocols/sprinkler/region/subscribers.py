@@ -45,11 +45,11 @@ class Subscribers:
         self._takers.pop(stream, None)
 
     def is_level(self, channel: SprinklerChannel) -> bool:
-        """Return whether the channel was sent everything that it may have."""
+        """Return whether the channel was sent all events that it may have."""
         return all(cnt >= self._upto(stream) for stream, cnt in self._cursors.get(channel, {}).items())
 
     def have_passed(self, channel: SprinklerChannel, counters: Mapping[int, int]) -> bool:
-        """Return whether the channel was sent these streams up to these counters, or beyond."""
+        """Return whether the channel was sent these streams at least up to these counters."""
         cursors = self._cursors.get(channel, {})
         return all(cursors.get(stream, 0) >= cnt for stream, cnt in counters.items())
 
@@ -100,7 +100,7 @@ class Subscribers:
             self._send(channel, *found)
 
     def _round(self, channel: SprinklerChannel, behind: dict[int, None]) -> list[Batch]:
-        """Return a share of each stream that the channel lacks events of. Served streams move to the end."""
+        """Return a share of each stream in which the channel lacks events. Served streams move to the end."""
         cursors = self._cursors[channel]
         room_bytes = channel.room_bytes
         found: list[Batch] = []

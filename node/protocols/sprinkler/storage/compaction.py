@@ -161,7 +161,7 @@ class Compaction:
         self._next = first + 1
 
     def _remaining(self, segment: SegmentSummary, *, first: bool) -> Iterator[Any]:
-        """Yield the messages of a segment if it were written now. The first one has nothing before it to
+        """Yield the messages of a segment if it were rewritten now. first: no earlier events are left to
         truncate.
         """
         if segment.follows and not first:
@@ -178,9 +178,7 @@ class Compaction:
                 cnt = last_seq(batches[-1])
 
     def _collected(self) -> int:
-        """Return the number of events that Hist has collected so far; only a greater number means smaller
-        segments.
-        """
+        """Return the number of events collected from Hist so far; segments shrink only if it grows."""
         return sum(each.cnt - each.stored + each.collected for each in self.history.streams.values())
 
 

@@ -235,7 +235,7 @@ class StreamHistory:
         return more or self._applied < self.committed
 
     def _apply_some(self) -> None:
-        """Apply the predicates of committed events, as far as they collect at once."""
+        """Apply the predicates of committed events, up to a limit per call."""
         kept = self._list
         first = kept.after(self._applied)
         for position in range(first, min(first + APPLIED_AT_ONCE, len(kept.batches))):
@@ -345,7 +345,7 @@ class EventHistory:
         self._count(state)
 
     def start_over(self, stream: int) -> None:
-        """Remove all of a stream."""
+        """Remove all events of a stream."""
         self.used_bytes -= self.streams[stream].counted_bytes
         self.streams[stream] = StreamHistory(stream)
 

@@ -50,7 +50,7 @@ FULL_REASON = "the disk accepts no more data for now"
 
 
 class Volatile:
-    """The journal of a replica that stores nothing on disk."""
+    """Journal of a replica without durability: it writes nothing to disk."""
 
     configuration: Configuration | None = None  # the last one that this replica belonged to
     whole: Whole | None = None  # the last configuration in which the region's stream was complete
@@ -81,7 +81,7 @@ class Volatile:
         self._history = history
 
     def flush(self) -> None:
-        """Append the written messages; called once per input."""
+        """Append the messages of this input; called once per input."""
 
     def note_synced(self, appended: int) -> Sequence[int]:
         """Note that the first `appended` Append effects are durable. Return the streams with more durable
