@@ -22,7 +22,7 @@ from node.core.measures import MEASURES_SUFFIX, Columns
 from node.core.message_layout import Codec
 from node.core.wrong_clock import UPTIME_US, WrongClock
 from node.tcp.connection import NodeConnection
-from node.tcp.log_files import LogFiles
+from node.tcp.log_database import LogDatabase
 from node.tcp.storage import Storage
 
 BACKLOG = 128
@@ -128,7 +128,7 @@ class Adapter:
 
     def start(self) -> None:
         """Give the machine its first input, with what is stored. Raises StorageError if that is damaged."""
-        self.give(m.Started(self._storage.start()) if self._storage is not None else m.Started())
+        self.give(m.Started(self._storage.stored()) if self._storage is not None else m.Started())
 
     def give(self, given: m.Input) -> None:
         """Give the machine an input, and execute its effects."""
@@ -294,8 +294,8 @@ class Adapter:
     def _open_storage(self, folder: Path | None) -> Storage | None:
         if folder is None:
             return None
-        files = LogFiles(folder, self._codec, self._limit_bytes)
-        return Storage(files, self.give, self._outputs.log, self._broken)
+        database = LogDatabase(folder, self._codec, self._limit_bytes)
+        return Storage(database, self.give, self._outputs.log, self._broken)
 
     def _broken(self, error: BaseException) -> None:
         self._loop.call_exception_handler({"message": "storage", "exception": error})

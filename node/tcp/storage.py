@@ -3,17 +3,16 @@
 Group commit: while the thread is busy, the machine's operations accumulate; the thread then takes all of them
 and syncs once. The slower the disk, the larger the groups.
 
-A full disk (no space, quota, file too large) is retried: one line in the log, StorageFailed to the machine,
-and everything that is not durable is tried again every `RETRY_S`; Synced and another line when there is room.
-After any other error the disk's content is unknown (a failed fsync may leave pages that are clean and lost),
-so the node ends with that error. When restarted it has the synced data, which is all that it ever
-acknowledged; its chain has continued without it.
+A full disk is retried: one line in the log, StorageFailed to the machine, and everything that is not durable
+is tried again every `RETRY_S`; Synced and another line when there is room. After any other error the disk's
+content is unknown (a failed fsync may leave pages that are clean and lost), so the node ends with that error.
+When restarted it has the synced data, which is all that it ever acknowledged; its chain has continued without
+it.
 """
 
 import asyncio
 import contextlib
-import errno
-import os
+import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,9 +21,9 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.errors import StorageError
-from node.tcp.log_files import LogFiles, Operation
+from node.tcp.log_database import LogDatabase, Operation
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = "SQLITE_FULL"
 RETRY_S = 1.0
 GROUP_LIMIT = 1024  # operations in one round of the thread
 CLOSE_LIMIT_S = 5.0  # to make pending operations durable at the end
@@ -39,12 +38,12 @@ class Storage:
 
     def __init__(
         self,
-        files: LogFiles,
+        database: LogDatabase,
         give: Callable[[m.Input], None],
         log: Callable[[m.Log], None],
         broken: Callable[[BaseException], None],
     ) -> None:
-        self._files = files
+        self._database = database
         self._give = give
         self._log = log
         self._broken = broken
@@ -56,14 +55,9 @@ class Storage:
         self._full = False
         self._ended = False
 
-    def start(self) -> Iterable[m.StoredSegment]:
-        """Return the stored segments, for Started. Raises StorageError if they cannot be used."""
-        try:
-            for cut in self._files.open():
-                self._log(m.Log("log_cut", {"problem": cut}, "warning"))
-        except OSError as error:
-            raise StorageError(f"{self._files.folder}: cannot be opened: {error}") from error
-        return self._files.read()
+    def stored(self) -> Iterable[m.StoredSegment]:
+        """Return the stored segments, for Started. See `LogDatabase.read`."""
+        return self._database.read()
 
     def take(self, operation: Operation) -> None:
         """Execute an Append or a Rewrite, after those before it."""
@@ -83,7 +77,7 @@ class Storage:
         if self._busy is not None:
             self._busy.cancel()
         await asyncio.to_thread(self._thread.shutdown)
-        self._files.close()
+        self._database.close()
 
     async def _work(self) -> None:
         try:
@@ -100,38 +94,30 @@ class Storage:
     async def _round(self) -> None:
         """Run one round of the thread and handle its result."""
         group = list(islice(self._pending, GROUP_LIMIT))
-        done, error = await self._loop.run_in_executor(self._thread, self._perform, group)
-        synced = [self._pending.popleft() for _ in range(done)]
-        appended = sum(isinstance(each, m.Append) for each in synced)
-        if error is None and self._full:
+        try:
+            await self._loop.run_in_executor(self._thread, self._database.perform, group)
+        except (sqlite3.Error, OSError) as error:
+            await self._failed(error)
+            return
+        if self._full:
             self._full = False
-            self._log(m.Log("storage_recovered", {"folder": str(self._files.folder)}))
+            self._log(m.Log("storage_recovered", {"file": str(self._database.path)}))
+        for _ in group:
+            self._pending.popleft()
+        appended = sum(isinstance(each, m.Append) for each in group)
         if appended:
             self._appended += appended
             self._give(m.Synced(self._appended))
-        if error is not None:
-            await self._failed(error)
 
-    def _perform(self, group: list[Operation]) -> tuple[int, OSError | None]:
-        """Execute operations in the thread; return how many are durable, and the error that stopped it."""
-        done = 0
-        try:
-            for done in self._files.perform(group):  # noqa: B007 - the last value counts
-                pass
-        except OSError as error:
-            return done, error
-        return done, None
-
-    async def _failed(self, error: OSError) -> None:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        folder = str(self._files.folder)
-        if error.errno not in FULL:
+    async def _failed(self, error: sqlite3.Error | OSError) -> None:
+        file, problem = str(self._database.path), str(error)
+        if getattr(error, "sqlite_errorname", "") != FULL:
             self._ended = True
-            self._broken(StorageError(f"{folder}: {problem}; what is synced is safe, the node ends"))
+            self._broken(StorageError(f"{file}: {problem}; what is synced is safe, the node ends"))
             return
         if not self._full:
             self._full = True
-            fields: dict[str, Any] = {"folder": folder, "problem": problem, "retry_s": RETRY_S}
+            fields: dict[str, Any] = {"file": file, "problem": problem, "retry_s": RETRY_S}
             self._log(m.Log("storage_full", fields, "error"))
             self._give(m.StorageFailed(problem))
         await asyncio.sleep(RETRY_S)

@@ -1,43 +1,48 @@
-"""A node's log on a running event loop: syncs are grouped, order is kept, a full disk is waited for."""
+"""A node's log on disk: syncs are grouped, a full disk is waited for, a crash leaves a true prefix."""
 
 import asyncio
+import shutil
+import sqlite3
 import threading
+import zlib
+from contextlib import closing
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.messages import CODEC, Token
 from node.tcp import storage as module
-from node.tcp.log_files import FileSystem, LogFiles
+from node.tcp.log_database import FILE, LogDatabase
 from node.tcp.storage import Storage
-from tests.node.tcp.crashing_files import EIO, ENOSPC, FailingFiles
 
 
-class Held(FileSystem):
-    """A disk whose syncs wait until they are let go."""
+class Disk(LogDatabase):
+    """A log whose writes wait until they are let go, or fail while there is an error."""
 
-    def __init__(self):
-        self.free = threading.Event()
-        self.syncs = 0
+    def __init__(self, folder, error=""):
+        super().__init__(folder, CODEC)
+        self.free, self.error, self.writes = threading.Event(), error, 0
+        self.free.set()
 
-    def sync(self, descriptor):
+    def perform(self, operations):
         assert self.free.wait(30)
-        super().sync(descriptor)
-        self.syncs += 1
+        self.writes += 1
+        if self.error:
+            failure = sqlite3.OperationalError(self.error)
+            failure.sqlite_errorname = self.error
+            raise failure
+        super().perform(operations)
 
 
 class Node:
     """The output of a storage, and waiting for it."""
 
-    def __init__(self, folder, disk=None):
+    def __init__(self, disk):
         self.given, self.lines, self.broken = [], [], []
-        self.files = LogFiles(folder, CODEC, files=disk)
-        self.storage = Storage(self.files, self.given.append, self.lines.append, self.broken.append)
-        self.stored = [
-            (segment.number, [message.configuration for message in segment.messages])
-            for segment in self.storage.start()
-        ]
+        self.storage = Storage(disk, self.given.append, self.lines.append, self.broken.append)
 
     async def wait(self, condition):
         async with asyncio.timeout(30):
@@ -48,102 +53,145 @@ class Node:
         await self.wait(lambda: m.Synced(count) in self.given)
 
 
-def append(number, segment=1):
-    return m.Append(segment, (Token(number),))
+def append(*numbers, segment=1):
+    return m.Append(segment, tuple(Token(number) for number in numbers))
+
+
+def stored(folder):
+    database = LogDatabase(folder, CODEC)
+    try:
+        return [message.configuration for segment in database.read() for message in segment.messages]
+    finally:
+        database.close()
 
 
 def test_appends_during_a_sync_are_synced_together_by_the_next(tmp_path):
     async def use():
-        disk = Held()
-        node = Node(tmp_path / "log", disk)
+        disk = Disk(tmp_path)
+        node = Node(disk)
+        disk.free.clear()
         node.storage.take(append(0))
-        await asyncio.sleep(0)  # the thread has it now, and waits
         for number in range(1, 500):
+            await asyncio.sleep(0)  # the thread has the first one, and waits
             node.storage.take(append(number))
+        assert node.given == []
         disk.free.set()
         await node.wait_synced(500)
         assert node.given == [m.Synced(1), m.Synced(500)]
-        assert disk.syncs == 2
-        await node.storage.close()
-        after = Node(tmp_path / "log")
-        assert after.stored == [(1, list(range(500)))]
-        await after.storage.close()
-
-    asyncio.run(use())
-
-
-def test_nothing_counts_as_synced_before_the_disk_has_it(tmp_path):
-    async def use():
-        disk = Held()
-        node = Node(tmp_path / "log", disk)
-        node.storage.take(append(0))
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert node.given == []
-        disk.free.set()
-        await node.wait_synced(1)
         await node.storage.close()
 
     asyncio.run(use())
+    assert stored(tmp_path) == list(range(500))
 
 
 def test_a_full_disk_is_reported_once_waited_for_and_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "RETRY_S", 0.001)
 
     async def use():
-        disk = FailingFiles()
-        node = Node(tmp_path / "log", disk)
+        disk = Disk(tmp_path)
+        node = Node(disk)
         node.storage.take(append(0))
         await node.wait_synced(1)
-        disk.error = ENOSPC
+        disk.error = "SQLITE_FULL"
         node.storage.take(append(1))
-        node.storage.take(append(2, segment=2))
-        await node.wait(lambda: len(node.given) == 2)
-        rounds = node.files.syncs
-        for _ in range(200):
-            await asyncio.sleep(0.0001)
-        assert node.given == [m.Synced(1), m.StorageFailed("No space left on device")]
+        node.storage.take(append(2))
+        await node.wait(lambda: disk.writes > 5)
+        assert node.given == [m.Synced(1), m.StorageFailed("SQLITE_FULL")]
         assert [(line.event, line.level) for line in node.lines] == [("storage_full", "error")]
-        assert node.files.syncs == rounds
-        disk.error = None
+        disk.error = ""
         await node.wait_synced(3)
         assert [line.event for line in node.lines] == ["storage_full", "storage_recovered"]
         await node.storage.close()
-        assert Node(tmp_path / "log").stored == [(1, [0, 1]), (2, [2])]
 
     asyncio.run(use())
+    assert stored(tmp_path) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("at_sync", [False, True])
-def test_a_broken_disk_ends_the_node_and_nothing_more_is_acknowledged(tmp_path, at_sync):
+def test_a_broken_disk_ends_the_node_and_nothing_more_is_acknowledged(tmp_path):
     async def use():
-        disk = FailingFiles(at_sync=at_sync)
-        node = Node(tmp_path / "log", disk)
+        disk = Disk(tmp_path)
+        node = Node(disk)
         node.storage.take(append(0))
         await node.wait_synced(1)
-        disk.error = EIO
+        disk.error = "SQLITE_IOERR_FSYNC"
         node.storage.take(append(1))
         await node.wait(lambda: node.broken)
-        disk.error = None
+        disk.error = ""
         node.storage.take(append(2))
         await node.storage.close()
+        assert "SQLITE_IOERR_FSYNC" in str(node.broken[0])
         assert [type(error) for error in node.broken] == [StorageError]
-        assert "Input/output error" in str(node.broken[0])
         assert node.given == [m.Synced(1)]
-        (stored,) = Node(tmp_path / "log").stored
-        assert stored[1][0] == 0
-        assert 2 not in stored[1]
 
     asyncio.run(use())
+    assert stored(tmp_path) == [0]
 
 
 def test_operations_accepted_before_the_end_are_on_disk(tmp_path):
     async def use():
-        node = Node(tmp_path / "log")
+        node = Node(Disk(tmp_path / "log"))
         for number in range(50):
-            node.storage.take(append(number, segment=1 + number // 20))
-        node.storage.take(m.Rewrite((1, 2), (Token(7),)))
+            node.storage.take(append(number, segment=1 + number // 10))
+        node.storage.take(m.Rewrite((2, 3), (Token(7), Token(8))))
+        node.storage.take(m.Rewrite((1,), ()))
+        node.storage.take(append(50, segment=5))
         await node.storage.close()
-        assert Node(tmp_path / "log").stored == [(1, [7]), (3, list(range(40, 50)))]
 
     asyncio.run(use())
+    assert stored(tmp_path / "log") == [7, 8, *range(30, 51)]
+
+
+def test_a_crash_leaves_all_that_was_written_and_a_torn_write_leaves_a_prefix(tmp_path):
+    database = LogDatabase(tmp_path / "log", CODEC)
+    for number in range(0, 40, 2):
+        database.perform([append(number, number + 1)])
+    shutil.copytree(tmp_path / "log", tmp_path / "crashed")
+    database.close()
+    assert stored(tmp_path / "crashed") == list(range(40))
+    shutil.copytree(tmp_path / "log", tmp_path / "torn")
+    database = LogDatabase(tmp_path / "torn", CODEC)
+    database.perform([append(number) for number in range(40, 60)])
+    shutil.copytree(tmp_path / "torn", tmp_path / "whole")
+    database.close()
+    wal = (tmp_path / "whole" / f"{FILE}-wal").read_bytes()
+    for size in range(0, len(wal), 97):
+        folder = shutil.copytree(tmp_path / "whole", tmp_path / str(size))
+        (folder / f"{FILE}-wal").write_bytes(wal[:size])
+        assert stored(folder) == list(range(40)), "a group is durable as a whole"
+    assert stored(tmp_path / "whole") == list(range(60))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_damaged_log_is_an_error_with_the_remedy_and_never_served(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("log")
+    database = LogDatabase(folder, CODEC)
+    database.perform([append(*range(number, number + 10)) for number in range(0, 1000, 10)])
+    database.close()
+    content = bytearray((folder / FILE).read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= 1 << data.draw(st.integers(0, 7))
+    (folder / FILE).write_bytes(content)
+    said = ""
+    try:
+        found = stored(folder)
+    except StorageError as error:
+        said = str(error)
+    if said:
+        assert str(folder) in said
+        assert "Restore the file from a copy" in said
+    else:
+        assert found == list(range(1000)), "only free space was hit"
+
+
+def test_a_row_that_is_no_message_is_an_error_and_two_processes_cannot_have_the_same_log(tmp_path):
+    database = LogDatabase(tmp_path, CODEC)
+    database.perform([append(1)])
+    with pytest.raises(StorageError, match="another process"):
+        stored(tmp_path)
+    database.close()
+    frames = b"\0\0\0\4\1\xfa\0\0"
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as raw:
+        raw.execute("INSERT INTO log (segment, crc, frames) VALUES (1, ?, ?)", (zlib.crc32(frames), frames))
+    with pytest.raises(StorageError, match="row 2"):
+        stored(tmp_path)

@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
-from node.core.log import PREFIX_BYTES
 from node.protocols.sprinkler.messages import CODEC, Counter, Events, Follow, Publication, SparseEvents
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.storage.batches import last_seq
 from node.protocols.sprinkler.storage.history import EventHistory
 
 LOOKED_PER_BYTE = 2
+RECORD_BYTES = 16  # of a message on disk, besides its frame
 Span = tuple[int, int]  # first and last sequence number
 
 
 def record_bytes(message: Any) -> int:
     """Return the size of a message on disk."""
-    return CODEC.size_bytes(message) + PREFIX_BYTES
+    return CODEC.size_bytes(message) + RECORD_BYTES
 
 
 @dataclass(slots=True, eq=False)
