@@ -32,7 +32,7 @@ PROCESSES_MAX = 200_000
 """Limit in virtual time. A machine can start fewer real processes; the resource check reports that."""
 
 NAMES_COMPARED = 1000
-"""Number of processes among which the nearest name is looked for."""
+"""Number of process names compared to find the nearest one."""
 
 Problem = tuple[FieldPath, str]
 
@@ -43,7 +43,7 @@ _RUNNING = Kill | LeaveFault | Stop | Continue
 def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     """Yield each problem with its path in the experiment, in the order of the file."""
     if (apart := _apart(topology)) is not None:
-        yield ("topology",), f"no way leads from {apart[0]} to {apart[1]}"
+        yield ("topology",), f"no path leads from {apart[0]} to {apart[1]}"
         return  # without a path, processes cannot reach each other
     yield from _role_problems(experiment, topology)
     processes = process_names(experiment, topology)
@@ -195,7 +195,7 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
             continue
         rates = _rates_between(entry.origin, entry.target, topology)
         if not rates:
-            yield ("traffic", number, "to"), f"no way leads from {entry.origin} to {entry.target}"
+            yield ("traffic", number, "to"), f"no path leads from {entry.origin} to {entry.target}"
         elif entry.asked_bits_per_s is None and min(rates) > RATE_BITS_PER_S_MAX:
             yield (
                 ("traffic", number, "tcp"),
@@ -269,9 +269,9 @@ def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
         if not is_durable(experiment.system, experiment.all_parameters()):
-            return f"processes of {experiment.system} keep nothing on disk as it is here"
+            return f"processes of {experiment.system} store nothing on disk with these parameters"
         keeping = experiment.declared().having(Trait.REPLICATED, Trait.COORDINATOR)
-        return None if role in keeping else f"a {role} keeps nothing on disk"
+        return None if role in keeping else f"a {role} stores nothing on disk"
     if isinstance(fault, Fill) and programs.roles[role].limits.storage_bytes is None:
         return (
             f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"
@@ -321,8 +321,8 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
     if fault.needs and not may_have_ended and not any(kind in fault.needs for kind in earlier):
         yield path, f"no {' or '.join(fault.needs)} of {fault.process} comes before it"
     if isinstance(fault, JoinFault) and earlier:
-        yield path, f"its {earlier[0]} comes before it, but {fault.process} is not there until it joins"
+        yield path, f"its {earlier[0]} comes before it, but {fault.process} does not run until it joins"
     elif isinstance(last, Kill | LeaveFault) and isinstance(fault, _RUNNING) and not has_trigger:
         yield path, f"its {last.kind} comes before it: restart {fault.process} in between"
     elif is_restart and isinstance(last, Restart) and not (ends_itself or may_have_ended or has_trigger):
-        yield path, f"{fault.process} runs since its {last.kind}: kill it in between"
+        yield path, f"{fault.process} has been running since its {last.kind}: kill it in between"

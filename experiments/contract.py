@@ -45,7 +45,7 @@ def breaches(contract: Contract) -> tuple[str, ...]:
 
 def loosened(contract: Contract, given: dict[str, Any]) -> Contract:
     """Return the contract with an experiment's changes. Raises a problem if one is stricter or unknown."""
-    _check_kinds(contract.survives or (), "the system promises to survive what is no fault")
+    _check_kinds(contract.survives or (), "the system promises to survive an unknown kind of fault")
     known = {yaml_name(field.name): field.name for field in fields(Contract) if field.name in LOOSER}
     changed = contract
     for name, value in given.items():

@@ -72,7 +72,7 @@ class Expectation:
 
 
 def _kind(value: Any) -> str:
-    """Return the kind of a value. Only values of one kind compare: False is not 0."""
+    """Return the kind of a value. Only values of the same kind can be equal: False is not 0."""
     if isinstance(value, bool):
         return "truth"
     return "number" if isinstance(value, (int, float)) else type(value).__name__

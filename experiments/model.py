@@ -292,7 +292,7 @@ class Experiment(StrictModel):
         known = roles_of(self.system)
         for role in self.images:
             if programs_of(self.system) is None:
-                raise problem(f"the nodes of {self.system} are no programs", "images")
+                raise problem(f"the nodes of {self.system} are not programs", "images")
             if role not in known:
                 raise problem(f"{self.system} has no such role{suggestion(role, known)}", "images", role)
         for region, counts in self.roles.items():
@@ -364,7 +364,7 @@ class Experiment(StrictModel):
         start = next((fault.at_us for fault in self.faults if fault.name == name), 0)
         if start > restore.at_us:
             begins = DURATION.format(start)
-            said = f"{restore.name} is to end {name}, which only begins at {begins}: let it be later"
+            said = f"{restore.name} ends {name}, which begins only at {begins}: move it after that"
             raise problem(said, "faults", number, "at")
 
 

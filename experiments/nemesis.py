@@ -37,12 +37,12 @@ STEP_US = 1_000  # drawn times are whole milliseconds; times after a trigger are
 
 
 def whole_ms(us: int) -> int:
-    """Return a time without its part of a millisecond, in microseconds."""
+    """Round a time in microseconds down to a whole millisecond."""
     return us // STEP_US * STEP_US
 
 
 def ms_text(us: int) -> str:
-    """Return a time as in a file: in milliseconds if it is whole ones."""
+    """Return a time as in a file: in milliseconds if they are whole, else in microseconds."""
     return f"{us}us" if us % STEP_US else f"{us // STEP_US}ms"
 
 
@@ -141,7 +141,7 @@ class Nemesis(StrictModel):
         return None
 
     def selection(self, rng: Random, processes: Sequence[str]) -> tuple[str, int]:
-        """Draw the packets of a link that a disturbance is for: a process or "", and a port or 0.
+        """Draw the packets of a link that a disturbance affects: a process or "", and a port or 0.
 
         processes: those of the link's regions.
         """
@@ -162,7 +162,7 @@ class Nemesis(StrictModel):
         if self.stays is None:
             return None
         if not links.connected:
-            return f"{topology.name} is not connected even without faults by chance"
+            return f"{topology.name} is not connected even without random faults"
         least, _ = self.count_range
         if least > links.count_max and all(kind in LOSING_LINKS for kind in self.kinds):
             can = f"can lose {links.count_max} of its links" if links.count_max else "cannot lose any link"

@@ -21,7 +21,8 @@ class Publication(StrictModel):
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any], file: str, given: Mapping[str, str | None]) -> Self:
-        """Return what a run's record says, or the user instead. Raises InputError.
+        """Return the terms in a run's record, with the user's values in place of recorded ones. Raises
+        InputError.
 
         record: the plain content of its run.json or sweep.json, which is `file`. given: values of options.
         """

@@ -30,7 +30,7 @@ def _by_region(given: Any) -> dict[str, RoleCounts]:
         return {DEFAULT: _counts(given)}
     for region, counts in given.items():
         if not isinstance(counts, dict):
-            raise problem("counts stand beside regions: put them under `default`", region)
+            raise problem("counts are mixed with regions: put them under `default`", region)
     return {region: _counts(counts, region) for region, counts in given.items()}
 
 

@@ -78,7 +78,7 @@ class SuiteEntry(StrictModel):
 
     @property
     def is_watched(self) -> bool:
-        """Whether its figures must be those of the last night."""
+        """Whether its figures must equal those of the last night."""
         return self.study is not None or self.unchanged
 
     @model_validator(mode="after")
@@ -104,7 +104,7 @@ class SuiteEntry(StrictModel):
             if self.study is None and not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
             if path == "topology":
-                raise problem("belongs beside `set`", "set", path)
+                raise problem("belongs next to `set`, not into it", "set", path)
         return self
 
 

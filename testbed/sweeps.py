@@ -108,7 +108,7 @@ def _difference(record: SweepRecord, now: SweepRecord) -> str:
         )
     before, name = record.experiment.get("name"), now.experiment["name"]
     what = f"{name} or its topology has changed" if before == name else f"it is a sweep of {before}"
-    return f"cannot go on: {what}"
+    return f"cannot continue: {what}"
 
 
 def _points(record: SweepRecord) -> list[dict[str, Any]]:

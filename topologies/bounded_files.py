@@ -1,4 +1,4 @@
-"""Files of users, read within a bound, and their rows and numbers. Errors have the file and the line."""
+"""Reads users' files up to a size limit, and their rows and numbers. Errors name the file and the line."""
 
 import math
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Linux reports a change within two ticks, and again up to a second later. Reports go to a group of their own,
 so hosts do not suppress each other's, as with IGMPv2. Whether a host wants only some sources is ignored: it
-has joined a group if it takes any.
+has joined a group if it accepts any source.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,9 @@ class JoinedGroups:
     """The groups that one host has joined by now."""
 
     def __init__(self) -> None:
-        self._sources: dict[int, frozenset[int] | None] = {}  # by group; None: all but some
+        self._sources: dict[
+            int, frozenset[int] | None
+        ] = {}  # the accepted sources by group; None: all but some
 
     def take(self, report: bytes) -> list[tuple[int, bool]]:
         """Read an IGMP message of the host; returns the groups joined (True) or left by it."""
@@ -55,7 +57,7 @@ def _records(report: bytes) -> Iterator[_Record]:
 def _sources_after(
     kind: int, before: frozenset[int] | None, sources: frozenset[int]
 ) -> frozenset[int] | None:
-    """Return the sources that a host takes after a record; None: all but some."""
+    """Return the sources that a host accepts after a record; None: all but some."""
     if kind in {_IS_EXCLUDE, _TO_EXCLUDE}:
         return None
     if kind in {_IS_INCLUDE, _TO_INCLUDE}:

@@ -4,8 +4,8 @@ Link emulators, simulator and analysis all follow the same steps. The trace begi
 repeats when it is over. Its last step also covers the rest of the trace, which is less than `STEP_US`.
 
 `RateCurve` is a rate over time as the cumulative bits that it can send by each time. A transmission ends when
-the curve has risen by its size, across changes and pauses of the rate: neither has to be awaited, and no
-transmission has to be timed again.
+the curve has risen by its size, whatever changes and pauses the rate has meanwhile, so its end is known when
+it begins.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,4 +1,4 @@
-"""Topologies: files, by name among those in this folder or by path; inline; or of TopoHub by name."""
+"""Loads topologies: by the name of a file in this folder, by path, inline, or by name from TopoHub."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ def is_topology_file(given: str) -> bool:
 
 
 def lacks_package(given: Any) -> bool:
-    """Return whether a topology is of TopoHub, and its package is not installed."""
+    """Return whether a topology is from TopoHub, and TopoHub's package is not installed."""
     return isinstance(given, str) and given.startswith(TOPOHUB_PREFIX) and not find_spec(TOPOHUB)
 
 

@@ -167,7 +167,7 @@ def refuse_impossible(parameters: LinkParameters, *side: str) -> None:
 
 
 class Lan(BaseLink):
-    """A region's network: every host has a link of this kind, so the delay between two hosts is twice its."""
+    """A region's network: every host has a link of this kind, and two hosts are two such delays apart."""
 
     delay_us: DurationUs = Field(1_000, le=DELAY_US_MAX)
     """One-way delay between a host and its region's gateway."""

@@ -15,14 +15,14 @@ SECOND_US = 1_000_000
 STOCK_US = {OSPF: (10 * SECOND_US, 40 * SECOND_US), BGP: (60 * SECOND_US, 180 * SECOND_US)}
 """The default times of FRR between two hellos, and until a silent neighbour counts as dead."""
 REACTS_S = {OSPF: 20, BGP: 130}
-"""How long routes may take after a neighbour came or went: OSPF holds its news back for 5 s and repeats it
-every 5 s (RFC 2328), BGP connects again every 120 s (RFC 4271, 8.2.2).
+"""The time in which routes converge after a neighbour came or went: OSPF sends an update at most every 5 s
+and retransmits it every 5 s (RFC 2328); BGP retries to connect every 120 s (RFC 4271, 8.2.2).
 """
 OSPF_COST_US, OSPF_COST_MAX = 100, 65_535
 """The delay for each unit of OSPF's cost, and its largest cost (RFC 2328, 16 bits)."""
 OSPF_DELAY_US_MAX = OSPF_COST_US * OSPF_COST_MAX
 LOSS_MAX = 0.5
-"""The limit of loss and of corruption: beyond it gateways that agreed soon take each other for dead."""
+"""The limit of loss and of corruption: beyond it, adjacent gateways soon declare each other dead."""
 RATE_SHARE_MAX = 0.5
 """The largest part of a link's rate that hellos and BFD may take."""
 HELLO_BYTES, BFD_BYTES = {OSPF: 82, BGP: 85 + 66}, 66
@@ -49,7 +49,7 @@ class Bfd(StrictModel):
 
     @property
     def spare_us(self) -> int:
-        """The longest that a packet may take beyond the one before."""
+        """The largest delay of a packet beyond that of the one before it."""
         return self.detects_us - self.interval_us
 
     @model_validator(mode="after")
@@ -103,7 +103,7 @@ class Routing(StrictModel):
             *([] if self.bfd is None else [("bfd", self.bfd.detects_us + SECOND_US, self.bfd.spare_us)]),
         ]
         if self.protocol == OSPF and max(delays_us) > OSPF_DELAY_US_MAX:
-            return "delay", f"must be at most {DURATION.format(OSPF_DELAY_US_MAX)}: OSPF's cost ends there"
+            return "delay", f"must be at most {DURATION.format(OSPF_DELAY_US_MAX)}: the limit of OSPF's cost"
         for name, round_trip_us, jitter_us in limits:
             because = f"because of topology.routing.{name}"
             if 2 * max(jitters_us) > jitter_us:

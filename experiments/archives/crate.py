@@ -148,9 +148,9 @@ def _publisher(publication: Publication) -> dict[str, Any]:
 
 
 def _times(name: str, record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the start and the end of a run; of one that was killed, the last recorded time.
+    """Return the start and end of a run; a killed run ends at its last recorded time.
 
-    A run in virtual time records no times of the wall: its name has the start, its record the duration.
+    A run in virtual time records no wall-clock times: its name has the start, its record the duration.
     """
     times = record.get("times")
     stated = times if isinstance(times, Mapping) else record
@@ -169,7 +169,7 @@ def _times(name: str, record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _named_time(name: str) -> datetime:
-    """Return the time with which the name of a run begins; the year 1 if it is none."""
+    """Return the time at the beginning of a run's name; the year 1 if there is none."""
     try:
         return datetime.strptime(name[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     except ValueError:
@@ -223,5 +223,5 @@ def _reference(entity: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _date(when: datetime) -> str:
-    """Return the time as the profile's pattern has it: to the millisecond."""
+    """Return the time in the profile's format, to the millisecond."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds")

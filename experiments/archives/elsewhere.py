@@ -120,7 +120,7 @@ def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
     for file, _ in files:
         parts = PurePosixPath(file).parts
         if not file.isprintable() or file.startswith("/") or ".." in parts or len(parts) >= DEPTH_MAX:
-            raise InputError(url, None, "", f"holds {file[:80]!r}, which no run does")
+            raise InputError(url, None, "", f"holds {file[:80]!r}, which no run contains")
     return [(file, size) for file, size in files if not file.endswith(INDEX)]
 
 

@@ -78,7 +78,7 @@ def pack(
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
-        raise InputError(str(directory), None, "", "is not named as runs are: give it back its own name")
+        raise InputError(str(directory), None, "", "does not have the name of a run: rename it back")
     try:
         stays = (*(() if captures else (CAPTURES,)), *(() if keys else (KEYS,)))
         files = sorted(_files(directory, stays), key=_order)
@@ -164,7 +164,7 @@ class _Packing:
 
 
 class _Hashed(io.RawIOBase):
-    """A stream with the hash of what was read from it."""
+    """A stream that hashes the bytes read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -211,5 +211,5 @@ def check_captures(run: RunDirectory) -> None:
             str(run.path),
             None,
             "",
-            f"has no captures any more ({why}): its summary and report cannot be made again",
+            f"no longer has captures ({why}): its summary and report cannot be recomputed",
         )

@@ -109,10 +109,10 @@ def check_same(archive: Path | str, place: Path, content: dict[str, Any]) -> Non
     there = read_json(place / kind)
     keys = ("run", "experiment", "seed", "commit")
     if any(there.get(key) != content.get(key) for key in keys):
-        raise _bad(archive, f"{place} is there already, and is another one: move it away")
+        raise _bad(archive, f"{place} already exists and is a different run: move it away")
     if not set(left_out(there)) <= set(left_out(content)):
         gone = ", ".join(sorted(set(left_out(there)) - set(left_out(content))))
-        raise _bad(archive, f"{place} is there already, but without its {gone}: remove it, or move it away")
+        raise _bad(archive, f"{place} already exists, but lacks its {gone}: remove it, or move it away")
 
 
 def _extract(archive: Path, folder: Path) -> None:
@@ -128,7 +128,7 @@ def _extract(archive: Path, folder: Path) -> None:
             parts = _parts(archive, member)
             name = name or parts[0]
             if parts[0] != name:
-                raise _bad(archive, f"holds {member.name!r}, which no packed run does")
+                raise _bad(archive, f"holds {member.name!r}, which no packed run contains")
             if found > MEMBERS_MAX:
                 raise _bad(archive, f"holds more than {MEMBERS_MAX} files and folders")
             size += max(member.size, MEMBER_BYTES)
@@ -145,10 +145,10 @@ def _extract(archive: Path, folder: Path) -> None:
         if (
             len(rest.read(AFTER_END_BYTES_MAX)) == AFTER_END_BYTES_MAX
         ):  # reading to the end verifies the checksum
-            raise _bad(archive, "is damaged: it goes on after its end")
+            raise _bad(archive, "is damaged: data follows its end")
         wanted = tar.pax_headers.get(COUNT)
     if str(files) != wanted:
-        raise _bad(archive, f"is cut off: {files} of its {wanted} files are there")
+        raise _bad(archive, f"is truncated: it has {files} of its {wanted} files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _allowed(archive: Path, folder: Path) -> _Allowed:
     growth = max(archive.stat().st_size * GROWTH_MAX, SIZE_ALWAYS_ALLOWED)
     share = int(shutil.disk_usage(folder).free * FREE_SHARE)
     if growth <= share:
-        return _Allowed(growth, f"{GROWTH_MAX} times its size, as no run does")
+        return _Allowed(growth, f"{GROWTH_MAX} times its size, which no run needs")
     return _Allowed(share, f"half of what is free in {folder.parent}")
 
 
@@ -189,9 +189,9 @@ def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
     parts = path.parts
     known = member.pax_headers.keys() <= _ENTRIES and member.size >= 0 and (member.isreg() or member.isdir())
     if not known or not member.name.isprintable() or len(parts) > DEPTH_MAX:
-        raise _bad(archive, f"holds {member.name[:80]!r}, which no packed run does")
+        raise _bad(archive, f"holds {member.name[:80]!r}, which no packed run contains")
     if path.is_absolute() or ".." in parts or not parts or not is_run_name(parts[0]):
-        raise _bad(archive, f"holds {member.name!r}, which would go elsewhere")
+        raise _bad(archive, f"holds {member.name!r}, which leads out of its folder")
     return parts
 
 
@@ -213,7 +213,7 @@ class _Header(tarfile.TarInfo):
         return made
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
-        raise tarfile.ReadError("it holds a sparse file, which no packed run does")
+        raise tarfile.ReadError("it holds a sparse file, which no packed run contains")
 
 
 @contextlib.contextmanager

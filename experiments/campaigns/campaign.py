@@ -94,7 +94,7 @@ class CampaignRun:
     headline: RunHeadline = RunHeadline()
 
     def going_on(self, known: Self) -> Self:
-        """Return this planned run with the progress that the record holds for it."""
+        """Return this planned run with its recorded progress. known: the recorded run."""
         return replace(self, **{name: getattr(known, name) for name in self.PROGRESS})
 
     @property
@@ -152,7 +152,7 @@ class CampaignRecord(Generic[Run]):
         where: the file that the error names. Raises InputError if the record lists other runs.
         """
         if [run.name for run in planned] != [run.name for run in self.runs]:
-            raise InputError(where, None, "", "cannot go on: it lists other runs")
+            raise InputError(where, None, "", "cannot continue: it lists other runs")
         return replace(self, runs=tuple(map(CampaignRun.going_on, planned, self.runs)))
 
     def with_run(self, run: Run) -> Self:

@@ -176,7 +176,7 @@ class ClockFault(StateFault):
     @model_validator(mode="after")
     def _is_wrong(self) -> Self:
         if not self.offset_us and not self.drift_ppm:
-            raise problem("would be right: give an offset, such as 3s, or a drift, such as 200ppm", "clock")
+            raise problem("would not change: give an offset, such as 3s, or a drift, such as 200ppm", "clock")
         return self
 
 

@@ -33,7 +33,7 @@ class ExperimentFault(StrictModel):
 
     kind: ClassVar[str]
     needs_mending: ClassVar[bool] = True
-    """Whether a run comes to rest only after the fault has ended."""
+    """Whether a run converges only after the fault has ended."""
 
     name: Name = ""
     """Its name in reports and expectations; default: its kind and a number."""
@@ -96,7 +96,7 @@ class TriggeredFault(ExperimentFault):
     @model_validator(mode="after")
     def _at_some_time(self) -> Self:
         if self.when is None and "at_us" not in self.model_fields_set:
-            raise problem("is missing: when does it happen?", "at")
+            raise problem("is missing: give the time of the fault", "at")
         return self
 
     @model_validator(mode="after")

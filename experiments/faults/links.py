@@ -45,7 +45,7 @@ class LinkFault(LastingFault):
 
     @property
     def selects(self) -> Selection | None:
-        """The packets that it is for; None: all."""
+        """The affected packets; None: all."""
         return None
 
 
@@ -145,7 +145,7 @@ class PartitionFault(TriggeredFault, Outage):
     def _groups_are_apart(self) -> Self:
         twice = [region for region, times in Counter(sum(self.groups, ())).items() if times > 1]
         if twice:
-            raise problem(f"{twice[0]} stands in it twice", "partition")
+            raise problem(f"{twice[0]} is listed twice", "partition")
         return self
 
 
@@ -196,7 +196,7 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
 
     @property
     def selects(self) -> Selection | None:
-        """The packets that it is for; None: all."""
+        """The affected packets; None: all."""
         return None if self.of is None and self.port is None else Selection(self.of, self.port)
 
     def problems(self, topology: Topology) -> Iterator[str]:
@@ -212,12 +212,12 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if self.selects is not None and self.mtu_bytes is not None:
-            raise problem("is one of all packets: leave out of and port", "mtu")
+            raise problem("applies to all packets: leave out `of` and `port`", "mtu")
         if self.jitter_distribution not in {None, *NAMES}:
-            raise problem("is a file: a link of the topology can have that", "jitter_distribution")
+            raise problem("is a file: only a link of the topology can have one", "jitter_distribution")
         if not self.values():
             raise problem(
-                "says nothing to set: give delay, jitter, jitter_distribution, jitter_correlation, loss,"
+                "sets nothing: give delay, jitter, jitter_distribution, jitter_correlation, loss,"
                 " loss_burst, duplicate, corrupt, rate, queue, reorder or mtu"
             )
         return self

@@ -37,7 +37,7 @@ def plain_name(name: object, file: Path | str) -> str:
         or not name.isprintable()
         or len(name.encode(errors="replace")) > NAME_BYTES_MAX
     ):
-        problem = f"{name!r:.80} is no name of a file or folder: it leads elsewhere"
+        problem = f"{name!r:.80} is not the name of a file or folder"
         raise InputError(str(file), None, "", problem)
     return name
 
@@ -45,7 +45,7 @@ def plain_name(name: object, file: Path | str) -> str:
 def refuse_link(path: Path) -> None:
     """Refuse a symbolic link, whose target is outside the folder. Raises InputError."""
     if path.is_symlink():
-        raise InputError(str(path), None, "", "is a symbolic link, which leads elsewhere")
+        raise InputError(str(path), None, "", "is a symbolic link, which is refused")
 
 
 def check_file(path: Path) -> None:

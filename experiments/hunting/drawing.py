@@ -60,9 +60,7 @@ PLAIN_WEIGHT = 3
 IN_ONE_REGION = 0.3
 """Probability that all disturbances of a case are in one region and its links."""
 THINNED = 0.15
-"""Probability that links are cut until the rest only just connects all regions: each region reaches some
-others directly, and few or none reach all.
-"""
+"""Probability that links are cut until the rest is a spanning tree."""
 ENDED = 0.15
 """Probability that several servers end at once, up to as many as their system must survive: the successor of
 the first may be among them.

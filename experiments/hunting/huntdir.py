@@ -67,10 +67,10 @@ class HuntProgress:
         why = {
             "refused": self.refused,
             "did not finish": self.unfinished,
-            "with which the machine did not keep up": self.invalid,
+            "on which the machine fell behind": self.invalid,
         }
         said = ", ".join(f"{count} {what}" for what, count in why.items() if count)
-        return f"no run was of use, of {self.runs}{f': {said}' if said else ''}"
+        return f"none of the {self.runs} runs was usable{f': {said}' if said else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from experiments.hunting.case import (
 from experiments.hunting.targets import HuntTargets
 from experiments.nemesis import MEMORY_BYTES_MIN, SHARES, STEP_US, whole_ms
 
-ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
+ATTEMPTS = 40  # attempts to place a disturbance; after the last it is dropped
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
 BESIDE = 0.5
@@ -77,7 +77,7 @@ def draw(
 def thinning_cuts(
     rng: Random, ground: HuntTargets, others: Sequence[HuntDisturbance]
 ) -> list[HuntDisturbance]:
-    """Cut links at the same time, often for good, until the rest only just connects all regions.
+    """Cut links at the same time, often for good, until the rest is a spanning tree.
 
     Stay within the bounds; return [] if no link is redundant.
     """

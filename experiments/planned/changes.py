@@ -13,7 +13,7 @@ ENDING_KINDS = frozenset({"restore", "continue", "restart", "replace", "give-up"
 """Kinds of faults that end a disturbance or add a process."""
 OFFSET_US_MAX = 30 * 24 * 3600 * 1_000_000
 DRIFT_PPM_MAX = 500_000.0
-"""Bounds of a wrong clock: 30 days, and half as fast again or half as fast."""
+"""Bounds of a clock's error: an offset of 30 days, and a drift of 50 %."""
 
 
 class LinkState(StrEnum):
@@ -121,7 +121,7 @@ class Selection:
 class LinkChange:
     """A change of one direction of a link to `state` with `parameters` at `at_us`, made by `fault`.
 
-    selects: the packets that it is for; None: all that no other change of the link selects.
+    selects: the affected packets; None: all that no other change of the link selects.
     """
 
     at_us: TimeUs

@@ -1,8 +1,8 @@
 """When a run has drained: publishers have all answers, and no required event is in flight.
 
 Counts are the highest sequence numbers by stream, as processes report them. If the contract allows losses, or
-if counts do not show what a subscriber must get, only the settle time is waited for. The analysis decides
-which events each client must have got (`analysis.timelines.delivery.expected`).
+if counts do not show which events a subscriber must get, a run has drained after the settle time. The
+analysis decides which events each client must have got (`analysis.timelines.delivery.expected`).
 """
 
 from collections import Counter

@@ -35,7 +35,7 @@ class LinkEffect:
     own_end_us: int  # if no restore ends it
     state: LinkState = LinkState.UP
     values: Mapping[str, Any] = field(default_factory=dict)
-    selects: Selection | None = None  # the packets that it is for; None: all
+    selects: Selection | None = None  # the affected packets; None: all
     restores: dict[str, int] = field(default_factory=dict)  # the restores that would end it, and their times
 
     @property
@@ -92,9 +92,7 @@ def _effects_of(fault: LinkFault, order: Order, topology: Topology) -> Iterator[
 def by_packets(
     effects: Iterable[LinkEffect],
 ) -> Iterator[tuple[LinkDirection, Selection | None, list[LinkEffect]]]:
-    """Yield the effects on the packets of each link direction: on those that no fault selects, then on each
-    selection.
-    """
+    """Yield the effects on each link direction: on packets that no fault selects, then on each selection."""
     of_direction: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in effects:
         of_direction[effect.link_direction].append(effect)

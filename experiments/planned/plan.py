@@ -127,7 +127,7 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
-    """A capture file of a host (`host` set) or of one side of an emulated WAN link (`link`, `side` set)."""
+    """A capture file of a host (`host` is set), or of one side of an emulated WAN link (`link`, `side`)."""
 
     file: FileName  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
     host: Name | None = None
@@ -261,7 +261,7 @@ class Plan:
         return tuple(process for process in self.processes if process.role in roles)
 
     def streams_of(self, region: str) -> tuple[StreamPlan, ...]:
-        """Return the streams that a region owns."""
+        """Return the streams owned by a region."""
         return tuple(stream for stream in self.streams if stream.region == region)
 
     @property
@@ -355,7 +355,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     except InputError as error:
         yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
     if not 0 <= plan.declared.contract.settle_us <= SETTLE_US_MAX:
-        yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is no time to settle"
+        yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is not a valid settle time"
     yield from workload_problems(plan.workload)
     named = {
         "regions": [region.name for region in plan.regions],

@@ -33,8 +33,8 @@ def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
 def group_trees(plan: Plan) -> dict[str, dict[str, str]]:
     """Return the tree by which datagrams to a multicast group leave each region: region -> region before it.
 
-    A region joins the tree by its own route, short routes first, as far as the tree does not reach yet. Trees
-    therefore have no loop even if routes do not nest.
+    Regions join in the order of their routes' lengths. Each adds only the part of its route that is not yet
+    in the tree, so a tree has no loop even if routes do not nest.
     """
     trees: dict[str, dict[str, str]] = {region: {} for region in _names(plan)}
     for (source, _), route in sorted(hops(plan).items(), key=lambda each: len(each[1])):

@@ -45,11 +45,11 @@ def _sound_trace(trace: LinkTrace) -> LinkTrace:
         if steps is None:
             continue
         if not 0 < steps.period_us < 1 << 62 or len(steps.values) != steps_of(steps.period_us):
-            raise ValueError(f"a trace of {steps.period_us} us has no {len(steps.values)} steps")
+            raise ValueError(f"a trace of {steps.period_us} us does not have {len(steps.values)} steps")
         if not all(0 <= value < most for value in steps.values):
-            raise ValueError(f"no link has a {name} of its trace's")
+            raise ValueError(f"its trace has a {name} that no link can have")
     if trace.rate is not None and not any(trace.rate.values):
-        raise ValueError("its trace lets nothing through")
+        raise ValueError("its trace has a rate of 0 throughout")
     return trace
 
 

@@ -64,7 +64,7 @@ def parts_lock(captures: Path) -> Iterator[None]:
             stack.enter_context(folder_lock(captures, wait=False, needed=False))
         except LockHeldError:
             raise InputError(
-                str(captures), None, "", "is still being written by a run that goes on"
+                str(captures), None, "", "is still being written: wait until the run has ended"
             ) from None
         yield
 

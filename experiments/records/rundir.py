@@ -225,9 +225,9 @@ class RunDirectory(DatedDirectory):
 
     @contextmanager
     def unfinished(self, *names: str) -> Iterator[dict[str, Path]]:
-        """Create folders in which tables' files are collected until they are complete, by name.
+        """Create a temporary folder for each named table's files, until the table is complete.
 
-        They go, with their content, at the end of the block, or with this process.
+        The folders are removed with their content when the block or this process ends.
         """
         from experiments.files.scratch import scratch  # noqa: PLC0415 - keeps this module quick to import
 

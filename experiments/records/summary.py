@@ -48,7 +48,7 @@ METRICS: Mapping[str, Mapping[str, SummaryFigure]] = {
     "events": {
         "published": SummaryFigure("Events published"),
         "delivered": SummaryFigure("Deliveries"),
-        "tombstoned": SummaryFigure("Came as tombstones"),
+        "tombstoned": SummaryFigure("Delivered as tombstones"),
         "lost": SummaryFigure("Events lost", "lower"),
         "unacknowledged": SummaryFigure("Missing events of publishers that died before the acknowledgement"),
         "stray": SummaryFigure("Events at clients that must not get them", "lower"),
@@ -61,13 +61,13 @@ METRICS: Mapping[str, Mapping[str, SummaryFigure]] = {
         "published_twice": SummaryFigure("Event numbers published twice", "lower"),
     },
     "subscriptions": {
-        "asked": SummaryFigure("Subscriptions asked for"),
+        "asked": SummaryFigure("Subscriptions requested"),
         "unconfirmed": SummaryFigure("Subscriptions not confirmed in time", "lower"),
         "wait_max_s": SummaryFigure("Longest wait for a subscription", "lower"),
     },
     "churn": {
-        "came": SummaryFigure("Processes that came, or came back"),
-        "went": SummaryFigure("Processes that went"),
+        "came": SummaryFigure("Processes that arrived or came back"),
+        "went": SummaryFigure("Processes that left"),
     },
     "convergence": {
         "last_change_s": SummaryFigure("Last change", followed=False),
@@ -79,7 +79,7 @@ METRICS: Mapping[str, Mapping[str, SummaryFigure]] = {
         "missed": SummaryFigure("Missed after the last change", "lower"),
         "stalled": SummaryFigure("Streams that stay stalled", "lower"),
         "late_switches": SummaryFigure("Changes of source at rest", "lower"),
-        "tcp_retry_s": SummaryFigure("TCP tries again over the link", "lower", followed=False),
+        "tcp_retry_s": SummaryFigure("TCP retransmits over the link", "lower", followed=False),
     },
     "wan": {
         "messages": SummaryFigure("Messages over links"),
@@ -116,12 +116,14 @@ RECOVERY: Mapping[str, SummaryFigure] = {
         meaning="the first node acts on the silence",
     ),
     "resubscribe_s": SummaryFigure(
-        "Subscribed again", "lower", meaning="the last affected region has asked another one for the stream"
+        "Subscribed again",
+        "lower",
+        meaning="the last affected region has requested the stream from another one",
     ),
     "switch_s": SummaryFigure(
         "Events flow again",
         "lower",
-        meaning="every affected stream has brought an event published after the fault",
+        meaning="every affected stream has delivered an event published after the fault",
     ),
     "catch_up_s": SummaryFigure(
         "Caught up", "lower", meaning="no event published in the gap is missing any more"
@@ -139,8 +141,8 @@ RECOVERY: Mapping[str, SummaryFigure] = {
     "duplicated": SummaryFigure("Duplicated", "lower"),
     "out_of_order": SummaryFigure("Out of order", "lower"),
     "affected_pairs": SummaryFigure("Affected pairs"),
-    # The same recovery by other methods: followed, but judged only once, by the figures above.
-    "first_route_s": SummaryFigure("First stream again"),
+    # The same recovery by other methods: tracked every night, but only the figures above are judged.
+    "first_route_s": SummaryFigure("First stream flows again"),
     "rate_derived_s": SummaryFigure("Full convergence, by rates"),
     "loss_derived_s": SummaryFigure("Convergence by losses"),
     "connectivity_lost_s": SummaryFigure("Longest silence"),
@@ -153,8 +155,8 @@ TRAFFIC: Mapping[str, SummaryFigure] = {
     "achieved_bits_per_s": SummaryFigure("Arrived"),
     "sent_bytes": SummaryFigure("Bytes sent"),
     "received_bytes": SummaryFigure("Bytes received"),
-    "arrived_bytes": SummaryFigure("Bytes that came over the last link"),
-    "retransmissions": SummaryFigure("Segments sent again"),
+    "arrived_bytes": SummaryFigure("Bytes received over the last link"),
+    "retransmissions": SummaryFigure("Segments retransmitted"),
     "loss": SummaryFigure("Datagrams lost"),
     "wan_bytes": SummaryFigure("Bytes over links"),
 }

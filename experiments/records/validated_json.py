@@ -26,7 +26,7 @@ STRICT: ConfigDict = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError(f"holds what cannot be shown: {text!r:.60}")
+        raise ValueError(f"holds unprintable characters: {text!r:.60}")
     return text
 
 
@@ -104,7 +104,7 @@ def _problem(details: ErrorDetails) -> str:
     from topologies.document import validation_message  # noqa: PLC0415 - as above
 
     unknown = details["type"] == "unexpected_keyword_argument"
-    said = "no such field is known" if unknown else validation_message(details, details["input"])
+    said = "unknown field" if unknown else validation_message(details, details["input"])
     elsewhere = unknown or details["loc"] == ("schema",)
     return f"{said}: was it written by another version of Cutset?" if elsewhere else said
 

@@ -28,7 +28,7 @@ def _bound(given: Any) -> float | str:
     except OverflowError:
         value = inf
     if not isfinite(value):
-        raise problem(f"should be a number that a double can be, not {given!r:.40}")
+        raise problem(f"should be a number that a double can hold, not {given!r:.40}")
     if value != given:
         raise problem(f"is {given!r:.40}, but not all integers beyond {WHOLE_MAX:.0f} are exact")
     return value
@@ -96,9 +96,7 @@ class WorkloadAttribute(StrictModel):
         if attribute.is_whole and max(-attribute.low, attribute.high) > WHOLE_MAX:
             raise problem(f"has a bound beyond {WHOLE_MAX:.0f}, from where not all integers are exact")
         if self.unspecified >= 1:
-            raise problem(
-                "leaves it out of all events: write less, or take the attribute away", "unspecified"
-            )
+            raise problem("leaves it out of all events: write less, or remove the attribute", "unspecified")
         for name, distribution in (("drawn", self.drawn), ("wanted", self.wanted)):
             with problems_under(name):
                 if distribution is not None:
@@ -128,7 +126,7 @@ class WorkloadAttribute(StrictModel):
         if self.type != "string":
             raise problem(f"are for type: string, not {self.type}", "values")
         if self.min is not None or self.max is not None:
-            raise problem("cannot be together with min and max: take one of them away", "values")
+            raise problem("cannot be combined with min and max: remove one of them", "values")
         if twice := next((each for place, each in enumerate(labels) if each in labels[:place]), None):
             raise problem(f"has {twice!r} twice", "values")
         return content.ContentAttribute(self.name, self.type, 0.0, len(labels) - 1.0, labels=labels)

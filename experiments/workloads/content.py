@@ -78,11 +78,11 @@ class EventSourceSettings(StrictModel):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.columns and self.file is None:
-            raise problem("are of a file, and there is none", "columns")
+            raise problem("are set, but there is no file", "columns")
         if self.columns and len(set(self.columns.values())) < len(self.columns):
             raise problem("gives two attributes the same column", "columns")
         if self.file is not None and self.quotes:
-            raise problem("cannot be together with quotes of stocks: take one of the two away", "file")
+            raise problem("cannot be combined with quotes of stocks: remove one of the two", "file")
         return self
 
     @property
@@ -138,11 +138,11 @@ class ContentWorkload(Workload):
                 (("subscriptions", "templates"), self.subscriptions_.templates),
             ):
                 if not given:
-                    raise problem("is missing: list them, or take a preset such as stock-quotes", *path)
+                    raise problem("is missing: list them, or use a preset such as stock-quotes", *path)
             if self.events.quotes:
                 raise problem("has quotes of stocks, which need preset: stock-quotes", "events")
         elif self.attributes:
-            raise problem("cannot be together with a preset, which has its own", "attributes")
+            raise problem("cannot be combined with a preset, which has its own", "attributes")
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
@@ -218,7 +218,7 @@ class ContentWorkload(Workload):
         return found
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """Yield what does not fit the run or the file: see `Workload.problems`."""
+        """Yield each problem of the workload with the run or the file: see `Workload.problems`."""
         yield from self.subscriptions_.problems(duration_us)
         try:
             self.rows(streams, duration_us)

@@ -30,7 +30,7 @@ def attribute_rows(plan: Plan) -> Iterator[Row]:
             f"{attribute.shown(attribute.low)} to {attribute.shown(attribute.high)}",
             _distribution("events", given.get("drawn"), attribute),
             _distribution("subscriptions", given.get("wanted"), attribute),
-            f"{given['unspecified'] * 100:.4g}% of events leave it out" if given.get("unspecified") else "",
+            f"missing in {given['unspecified'] * 100:.4g}% of events" if given.get("unspecified") else "",
         ]
         yield attribute.name, attribute.kind, "; ".join(filter(None, parts))
 
@@ -39,7 +39,7 @@ def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: Conten
     if given is None or given["kind"] == "uniform":
         return ""
     if given["kind"] == "events":
-        return f"{whose}: as events have it"
+        return f"{whose}: as in events"
     peak = "" if given.get("peak") is None else f", most at {attribute.shown(given['peak'])}"
     return f"{whose}: Zipf, skew {given['skew']:g}{peak}"
 

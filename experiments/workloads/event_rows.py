@@ -119,7 +119,7 @@ def _refuse_missing(there: Sequence[str], names: Sequence[str], file: str) -> No
     for name in names:
         if name not in there:
             if len(there) == 1 and (other := next((each for each in SEPARATORS if each in there[0]), None)):
-                raise InputError(file, None, "", f"has {other!r} between columns: put ',' there")
+                raise InputError(file, None, "", f"separates columns by {other!r}: use ','")
             raise InputError(file, None, "", f"has no column {name}{suggestion(name, there)}")
         if list(there).count(name) > 1:
             raise InputError(file, None, "", f"has several columns {name}")

@@ -46,7 +46,7 @@ class CollectRule(StrictModel):
         if sum(value is not None for value in (self.last, self.older_than_us, self.same_key)) != 1:
             raise problem("should be one of: last, older_than, same_key")
         if self.every_us is not None and self.one_of is not None:
-            raise problem("cannot be together with every: take one of the two away", "one_of")
+            raise problem("cannot be combined with every: remove one of the two", "one_of")
         return self
 
     def as_plan(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class KeySettings(StrictModel):
     @model_validator(mode="after")
     def _zeta_converges(self) -> Self:
         if self.distribution == "zeta" and self.skew <= 1:
-            raise problem("should be more than 1 for zeta, whose sum would have no end", "skew")
+            raise problem("should be more than 1 for zeta, whose sum diverges otherwise", "skew")
         return self
 
 

@@ -113,5 +113,5 @@ def _predicate(wish: str | float | Range, attribute: content.ContentAttribute) -
     if isinstance(wish, Range):
         return wish.as_plan(attribute)
     if not wish:
-        raise problem("is none of its values: write more than 0%, or equal for one value")
+        raise problem("selects no value: write more than 0%, or equal for one value")
     return {"kind": "share", "share": wish}

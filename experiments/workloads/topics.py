@@ -1,8 +1,8 @@
 """Topics and their followers: how many, how popular each topic is, who joins and leaves when.
 
-A stream is a publisher in a topic: a topic with several publishers has as many consecutive streams, of the
-regions in turn, and its followers subscribe to all of them. Regions also own topics in turn, from the most
-popular one, 0, on. The topics of a subscriber depend only on the run's seed and its name.
+A stream is one publisher in a topic. A topic with several publishers has as many consecutive streams, owned
+by the regions in turn; its followers subscribe to all of them. Topics are also assigned to the regions in
+turn, from the most popular one, 0, on. The topics of a subscriber depend only on the run's seed and its name.
 """
 
 from bisect import bisect
@@ -30,8 +30,8 @@ from topologies.strict import EventRatePerS, WholeNumber, problem
 
 MEMBERS_MAX = 1_000_000
 DRAWS_MAX = 20
-"""Random draws for each topic of a subscriber; after that, the rest is sampled from the topics left by
-weight.
+"""Limit of random draws for each topic of a subscriber; beyond it, the missing topics are sampled by weight
+from those left.
 """
 
 
@@ -131,7 +131,7 @@ class TopicsWorkload(Workload):
         return found
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """Yield what does not fit the run: see `Workload.problems`."""
+        """Yield each problem of the workload with the run: see `Workload.problems`."""
         return self.subscriptions_.problems(duration_us)
 
     def _streams_of(self, topic: PlannedSubscription) -> Iterator[PlannedSubscription]:

@@ -60,7 +60,7 @@ class SubscriptionTimes(StrictModel):
         return begin_us, range(begin_us + self.change_us, duration_us, self.change_us)
 
     def problems(self, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """Yield the path in the workload and what does not fit into a run of this length."""
+        """Yield the path in the workload and the problem of each time that does not fit into the run."""
         if self.within_us > duration_us:
             said = f"{DURATION.format(self.within_us)} is longer than the run, {DURATION.format(duration_us)}"
             yield ("subscriptions", "within"), said
@@ -97,7 +97,7 @@ class Workload(StrictModel, ABC):
         return {}
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """Yield the path in the workload and what does not fit the run length or is wrong in its files."""
+        """Yield the path in the workload and the problem of each mismatch with the run or its files."""
         yield from ()
 
     def rows(self, streams: int, duration_us: int) -> Sequence[str]:

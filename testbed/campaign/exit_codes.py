@@ -57,6 +57,8 @@ def _text_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in REFUSED:
         why = os.strerror(error.errno)
         return (
-            f"{os.fsdecode(error.filename)}: {why}" if error.filename is not None else f"cannot go on: {why}"
+            f"{os.fsdecode(error.filename)}: {why}"
+            if error.filename is not None
+            else f"cannot continue: {why}"
         )
     return str(error)

@@ -79,7 +79,7 @@ def test_a_folder_of_a_run_that_is_a_link_is_refused(
     name, *options = command.split()
     assert cutset([name, str(run.path), *options]) == 2
     said = capsys.readouterr().err
-    assert said == f"cutset: {run.path / folder}: is a symbolic link, which leads elsewhere\n"
+    assert said == f"cutset: {run.path / folder}: is a symbolic link, which is refused\n"
 
 
 def test_links_are_also_refused_without_the_command_line(run: RunDirectory, precious: Path) -> None:

@@ -44,7 +44,7 @@ def test_more_is_refused(given, said):
 
 def test_a_promise_to_survive_what_is_no_fault_is_refused():
     promised = Contract("sent", "all", "beginning", "stream", "at-most-once", survives=("cuts",))
-    with pytest.raises(PydanticCustomError, match="survive what is no fault, cuts: did you mean cut"):
+    with pytest.raises(PydanticCustomError, match="survive an unknown kind of fault, cuts: did you mean cut"):
         loosened(promised, {})
 
 

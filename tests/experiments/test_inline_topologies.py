@@ -52,7 +52,7 @@ def test_traces_of_a_topology_in_an_experiment_start_from_its_file(load, tmp_pat
         (
             "{regions: {r0: {}, r1: {}, r2: {}}, links: [{between: [r0, r1], delay: 1ms}]}",
             2,
-            "topology: no way leads from r0 to r2",
+            "topology: no path leads from r0 to r2",
         ),
         ("\n  regions:\n    a: {}\n    1: {}\n    b: {}", 5, "topology.regions.1: "),
         ("\n  regions:\n    a: {}\n    a.b: {}", 5, "topology.regions.a.b: "),

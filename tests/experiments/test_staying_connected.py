@@ -114,7 +114,7 @@ def test_permanent_cuts_of_the_experiment_count_as_lost_links(load):
     [
         ("line-5", {"kinds": "[cut, one-way-cut]"}, "line-5 cannot lose any link and stay connected, but"),
         ("ring-6", {"kinds": "[cut]", "count": "2"}, "ring-6 can lose 1 of its links and stay connected"),
-        ("ring-6", {"faults": "[{at: 1s, isolate: r0}]"}, "ring-6 is not connected even without faults"),
+        ("ring-6", {"faults": "[{at: 1s, isolate: r0}]"}, "ring-6 is not connected even without random"),
     ],
 )  # fmt: skip
 def test_a_draw_that_cannot_be_is_refused_in_one_line(load, topology, changed, said):

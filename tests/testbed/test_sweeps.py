@@ -43,8 +43,8 @@ def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
     [
         (chosen(seed=4), "the sweep began with --seed 1, not 4"),
         (chosen(repeat=3), "the sweep began with --repeat 2, not 3"),
-        (chosen("workload.rate=5/s"), "cannot go on: link-failure or its topology has changed"),
-        (chosen("name=other"), "cannot go on: it is a sweep of link-failure"),
+        (chosen("workload.rate=5/s"), "cannot continue: link-failure or its topology has changed"),
+        (chosen("name=other"), "cannot continue: it is a sweep of link-failure"),
     ],
 )
 def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Graphs with attributes, as GML and GraphML hold them, in the words of the Topology Zoo and of Shadow.
+"""Graphs with attributes, from GML or GraphML, with the attribute names of the Topology Zoo and of Shadow.
 
 The Internet Topology Zoo (topology-zoo.org) gives nodes a Longitude and Latitude, and edges a LinkSpeedRaw in
 bits per second, or a LinkSpeed with LinkSpeedUnits. Shadow (network_graph_spec in its documentation) gives
@@ -129,7 +129,7 @@ def _node(given: Attributes, reader: _Reader) -> Node:
     latitude = reader.number(given, "latitude", "lat")
     place = None if longitude is None or latitude is None else Place(longitude, latitude)
     if place and not place.is_on_globe:
-        raise reader.error(f"{longitude:g}, {latitude:g} are no longitude and latitude")
+        raise reader.error(f"{longitude:g}, {latitude:g} are not a longitude and latitude")
     names = ("host_bandwidth_up", "host_bandwidth_down")
     given_rates = [reader.quantity(given, name, _BITS, RATE_BITS_PER_S_MIN) for name in names]
     rates = [rate for rate in given_rates if rate is not None]
@@ -155,7 +155,7 @@ def _edge(given: Attributes, reader: _Reader, *, directed: bool) -> Edge:
 
 
 def _speed(given: Attributes, reader: _Reader) -> int | None:
-    """Return the speed of a link of the Zoo. A range, such as 10-20, is none."""
+    """Return the speed of a link of the Zoo, in bits per second; None for a range such as 10-20."""
     raw = reader.number(given, "linkspeedraw")
     if raw is None:
         text, unit = given.get("linkspeed", ""), given.get("linkspeedunits", "").lower().removesuffix("bps")

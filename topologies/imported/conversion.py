@@ -1,4 +1,4 @@
-"""A topology from a network of others: delays from distances, and a line for everything that is left out.
+"""Converts an imported network to a topology: delays from distances, and a line for each omission.
 
 Light in a fibre needs 5 us per km (ITU-T G.826 and Y.1541 calculate with that). A fibre is longer than the
 great circle between its ends by the path factor; G.826 assumes 1.5 for short routes.

@@ -91,7 +91,7 @@ def matrix_file(name_or_path: str) -> Path:
         return Path(name_or_path)
     known = sorted(path.stem for path in FOLDER.glob("*.csv"))
     if name_or_path not in known:
-        problem = f"no matrix of this name: known is {', '.join(known)}; a path works too"
+        problem = f"no matrix of this name: known are {', '.join(known)}; a path works too"
         raise InputError(name_or_path, None, "", problem)
     return FOLDER / f"{name_or_path}.csv"
 

@@ -56,7 +56,9 @@ def _node(node: Element, file: str, *, pixels: bool) -> Node:
     except ValueError:
         place = None
     if place is None or not place.is_on_globe:
-        raise InputError(file, None, f"node {shown(name)}", "its coordinates are no longitude and latitude")
+        raise InputError(
+            file, None, f"node {shown(name)}", "its coordinates are not a longitude and latitude"
+        )
     return Node(name, name, place)
 
 

@@ -168,7 +168,9 @@ def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
         click.echo(f"nothing to resume: {problem}", err=True)
         return exit_codes.FINE
     if record.digest != digest(file):
-        raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
+        raise InputError(
+            str(directory.path), None, "", "cannot continue: the suite was changed since it began"
+        )
     planned = new_record(file, date.fromisoformat(record.night), commit=None, started_ns=0)
     record = record.going_on(planned.runs, str(directory.path))
     night = _night(directory, record, file, request.options)

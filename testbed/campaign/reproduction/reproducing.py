@@ -156,7 +156,7 @@ def _resumed(directory: SweepDirectory, wanted: ReproductionRequest) -> SweepRec
         now = (wanted.backend, wanted.repeat, wanted.runs[0].seed)
         is_other = (record.backend, record.repeat, record.seed) == now
         problem = f"it is not a reproduction of {wanted.archived.name}" if is_other else began
-        raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {problem}")
+        raise InputError(f"--resume {directory.path}", None, "", f"cannot continue: {problem}")
     return replace(record, runs=record.runs_to_resume(wanted.runs, f"--resume {directory.path}"))
 
 

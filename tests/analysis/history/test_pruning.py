@@ -113,7 +113,7 @@ def test_a_removal_is_written_down_before_it_happens(kept: Kept, monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         remove(Removal(old, CAPTURES, 1))
     assert left_out(read_json(old.run_json)) == {CAPTURES: "removed to stay within the disk budget"}
-    with pytest.raises(InputError, match="has no captures any more"):
+    with pytest.raises(InputError, match="no longer has captures"):
         check_captures(old)
 
 
@@ -216,7 +216,7 @@ def test_a_link_in_a_run_s_directory_leads_nowhere(kept: Kept, precious: Path, p
     pruning = prune(history)
     assert content(precious) == before
     assert {removal.run for removal in pruning.removals} == {new}
-    assert pruning.untouched == (f"{place}: is a symbolic link, which leads elsewhere",)
+    assert pruning.untouched == (f"{place}: is a symbolic link, which is refused",)
 
 
 @pytest.mark.parametrize("part", ["captures", "analysis"])

@@ -161,7 +161,7 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
     assert download_run(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
     content = json.loads(run.run_json.read_text())
     run.run_json.write_text(json.dumps(content | {"commit": "of another checkout"}))
-    with pytest.raises(InputError, match="is there already, and is another one"):
+    with pytest.raises(InputError, match="already exists and is a different run"):
         download_run(run.path.as_uri(), tmp_path / "runs")
 
 

@@ -67,7 +67,7 @@ def test_without_captures_it_says_so_and_cannot_be_analysed_again(
     pack(run.path, archive, captures=False)
     place, _ = unpacked(archive, tmp_path / "there")
     assert set(contents(place)) == {"run.json", "summary.json", "analysis/packets.parquet/part-0.parquet"}
-    with pytest.raises(InputError, match="has no captures any more"):
+    with pytest.raises(InputError, match="no longer has captures"):
         check_captures(RunDirectory(place))
     check_captures(run)  # the run itself has them
 
@@ -114,7 +114,7 @@ def test_a_sweep_is_packed_with_all_its_runs(tmp_path: Path, archive: Path) -> N
     assert (place / "sweep.json").is_file()
     for point in ("1-r0", "2-r0"):
         assert not (place / "points" / point / "captures").exists()
-        with pytest.raises(InputError, match="has no captures"):
+        with pytest.raises(InputError, match="no longer has captures"):
             check_captures(RunDirectory(place / "points" / point))
 
 
@@ -148,7 +148,7 @@ def test_one_with_captures_does_not_take_a_run_without_them_for_the_same(
     pack(run.path, small, captures=False)
     pack(run.path, archive, captures=True)
     unpacked(small, tmp_path / "there")
-    with pytest.raises(InputError, match="is there already, but without its captures"):
+    with pytest.raises(InputError, match="already exists, but lacks its captures"):
         unpacked(archive, tmp_path / "there")
 
 
@@ -157,7 +157,7 @@ def test_another_run_of_that_name_is_not_touched(run: RunDirectory, archive: Pat
     other = make_run(tmp_path / "there" / NAME)
     other.run_json.write_text('{"run": "mine", "seed": 8}')
     before = contents(other.path)
-    with pytest.raises(InputError, match="is there already, and is another one"):
+    with pytest.raises(InputError, match="already exists and is a different run"):
         unpacked(archive, tmp_path / "there")
     assert contents(other.path) == before
 
@@ -169,7 +169,7 @@ def test_an_archive_that_was_cut_off_is_refused_and_leaves_nothing(
     pack(run.path, archive, captures=True)
     whole = archive.read_bytes()
     archive.write_bytes(whole[: int(left * len(whole)) if 0 < left < 1 else int(left)])
-    with pytest.raises(InputError, match=r"is damaged|is cut off|is no packed run"):
+    with pytest.raises(InputError, match=r"is damaged|is truncated|is no packed run"):
         unpacked(archive, tmp_path / "there")
     assert not list(tmp_path.glob("there/*"))
     assert not list(tmp_path.glob("there/.*"))
@@ -194,7 +194,7 @@ def test_a_member_that_is_missing_is_noticed(run: RunDirectory, archive: Path, t
     with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
         last = tar.getmembers()[-1]
     archive.write_bytes(zstandard.compress(plain[: last.offset]))  # ends where a member ends
-    with pytest.raises(InputError, match="is cut off: 4 of its 5 files are there"):
+    with pytest.raises(InputError, match="is truncated: it has 4 of its 5 files"):
         unpacked(archive, tmp_path / "there")
 
 
@@ -222,6 +222,6 @@ def test_a_run_of_a_sweep_is_named_after_its_sweep_too(tmp_path: Path, archive: 
 
 
 def test_a_run_that_was_renamed_is_not_packed(tmp_path: Path, archive: Path) -> None:
-    with pytest.raises(InputError, match="is not named as runs are"):
+    with pytest.raises(InputError, match="does not have the name of a run"):
         pack(make_run(tmp_path / "mine").path, archive, captures=True)
     assert not archive.exists()

@@ -77,7 +77,7 @@ def write(
 )
 def test_files_that_no_run_has_are_refused(archive: Path, there: Path, fields: dict[str, Any]) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), **fields)
-    refused(archive, there, r"go elsewhere|no packed run does|neither a file nor a folder")
+    refused(archive, there, r"out of its folder|no packed run contains|neither a file nor a folder")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_data_after_the_archives_end_is_refused(archive: Path, there: Path) -> N
     write(archive, (RUN_JSON, b"{}"))
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
     archive.write_bytes(zstandard.compress(plain + bytes(2 << 20)))
-    refused(archive, there, "goes on after its end")
+    refused(archive, there, "data follows its end")
 
 
 def test_stale_folders_are_removed_but_not_those_in_use(archive: Path, there: Path) -> None:

@@ -82,7 +82,7 @@ def test_parts_of_different_captures_are_not_joined(folder: Path) -> None:
 def test_parts_that_are_still_written_are_not_joined(folder: Path) -> None:
     with (
         capture_parts.parts_lock(folder.parent),
-        pytest.raises(InputError, match="still being written by a run that goes on"),
+        pytest.raises(InputError, match="still being written: wait until the run has ended"),
     ):
         capture_parts.join_all(folder.parent)
     assert len(capture_parts.parts(folder)) == 3

@@ -74,7 +74,7 @@ def test_a_parquet_file_is_read_by_its_types(tmp_path, days):
         ("1998-01-05", "5/Jan/98", "row 2, column Date: '5/Jan/98' is no date such as 2002-12-31"),
         ("symbol", "Symbol", "has no column symbol: did you mean Symbol?"),
         ("more", "open", "has several columns open"),
-        (TEXT, TEXT.replace(",", ";"), "has ';' between columns: put ',' there"),
+        (TEXT, TEXT.replace(",", ";"), "separates columns by ';': use ','"),
         (",12\n", "\n", "cannot be read: CSV parse error"),
         (TEXT.partition("\n")[2], "", "has no rows"),
     ],

@@ -44,7 +44,7 @@ def test_keys_are_passed_completely():
     ("fields", "said"),
     [
         ({"collect": {"last": 5, "same_key": 4}}, "one of: last, older_than, same_key"),
-        ({"collect": {"last": 5, "every": "1s", "one_of": 4}}, "together with every"),
+        ({"collect": {"last": 5, "every": "1s", "one_of": 4}}, "combined with every"),
         ({"collect": {"same_key": 11}}, "longer than an event of 10 B"),
         ({"keys": {"distribution": "zeta", "skew": 1.0}}, "more than 1 for zeta"),
     ],

@@ -103,15 +103,15 @@ def pauses_of(run: RunDirectory, region: str) -> list[float]:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("fill: r0/proxy-1", "fill: r0/client-0", "a client keeps nothing on disk"),
+        ("fill: r0/proxy-1", "fill: r0/client-0", "a client stores nothing on disk"),
         (
             "durable: true",
             "durable: true, batch_limit: 9B",
             "is more than an event of sprinkler may have: 9 B",
         ),
-        ("durable: true, ", "", "keep nothing on disk as it is here"),
+        ("durable: true, ", "", "store nothing on disk with these parameters"),
     ],
-    ids=["a client has no disk", "no batch can hold an event", "nodes keep nothing on disk"],
+    ids=["a client has no disk", "no batch can hold an event", "nodes store nothing on disk"],
 )
 def test_what_cannot_be_is_refused_beforehand(tmp_path: Path, old: str, new: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):

@@ -107,7 +107,7 @@ def test_the_page_of_commands_is_their_help():
          "a run/figures/throughput.png: Permission denied"),
         (OSError(errno.EROFS, "Read-only file system", "a.tmp"), "a.tmp: Read-only file system"),
         (OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28]"),
-         "cannot go on: No space left on device"),
+         "cannot continue: No space left on device"),
     ],
 )  # fmt: skip
 def test_errors_of_the_operating_system_are_no_defects(monkeypatch, capsys, error, said):

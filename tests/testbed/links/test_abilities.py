@@ -110,6 +110,6 @@ def test_a_black_hole_needs_an_mtu_and_a_set_no_table(plan_of):
     with pytest.raises(InputError, match=r"icmp: is without effect: give an mtu below 1500B"):
         plan_of("delay: 20ms, icmp: dropped")
     with pytest.raises(
-        InputError, match=r"jitter_distribution: is a file: a link of the topology can have that"
+        InputError, match=r"jitter_distribution: is a file: only a link of the topology can have one"
     ):
         plan_of(faults="{name: odd, at: 1s, set: [a, b], jitter_distribution: delays.csv}")

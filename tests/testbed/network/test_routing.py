@@ -93,7 +93,7 @@ def test_a_wrong_setting_is_refused_with_its_field(tmp_path, routing, said):
 @pytest.mark.parametrize(
     ("link", "routing", "said"),
     [
-        ("delay: 7s", "ospf", "links.0.delay: must be at most 6553500us: OSPF's cost ends there"),
+        ("delay: 7s", "ospf", "links.0.delay: must be at most 6553500us: the limit of OSPF's cost"),
         (
             "delay: 2s",
             "{protocol: bgp, hello: 1s, dead: 4s}",

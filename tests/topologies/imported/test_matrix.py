@@ -92,7 +92,7 @@ def test_the_command_writes_a_topology_that_can_be_used(tmp_path, capsys):
     assert main.run(["topology", "matrix", "ibm-cloud-2024-08", "--rate", "fast"]) == 2
     assert main.run(["topology", "matrix", str(tmp_path / "nothing.csv")]) == 2
     said = capsys.readouterr().err
-    assert "known is ibm-cloud-2024-08" in said
+    assert "known are ibm-cloud-2024-08" in said
     assert "did you mean london?" in said
     assert "nothing.csv: cannot be read" in said
 

@@ -115,8 +115,8 @@ def given_a_pool(monkeypatch, answer=BROKEN):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"refused": "no such topic"}, "no run was of use, of 2: 2 refused"),
-        (None, "no run was of use, of 2: 2 did not finish"),
+        ({"refused": "no such topic"}, "none of the 2 runs was usable: 2 refused"),
+        (None, "none of the 2 runs was usable: 2 did not finish"),
     ],
 )
 def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):

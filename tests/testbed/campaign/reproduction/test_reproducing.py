@@ -219,7 +219,7 @@ def test_one_that_was_interrupted_says_how_it_goes_on(archive, monkeypatch, caps
     [going_on] = re.findall(r"^interrupted: continue with `cutset (.*)`$", said, re.MULTILINE)
     assert reproduce(archive, "--resume", str(directory.path)) == 2
     assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2"
+        f"cutset: --resume {directory.path}: cannot continue: it began with --on simulator --repeat 2"
         " and seed 1\n"
     )
     assert main.run(shlex.split(going_on)) == 0
@@ -230,7 +230,7 @@ def test_one_that_was_interrupted_says_how_it_goes_on(archive, monkeypatch, caps
     assert directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns == kept
     repacked(archive, forging(lambda record: record["plan"].update(duration_us=1)))
     assert main.run(shlex.split(going_on)) == 2
-    assert f"cannot go on: it is not a reproduction of {archive}\n" in capsys.readouterr().err
+    assert f"cannot continue: it is not a reproduction of {archive}\n" in capsys.readouterr().err
 
 
 def test_an_archive_that_was_cut_off_is_refused(archive, capsys):
@@ -265,7 +265,7 @@ def test_an_archive_that_was_cut_off_is_refused(archive, capsys):
         ),
         (
             forging(lambda record: record["plan"].update(experiment="../../tiny")),
-            "is no name of a file or folder: it leads elsewhere",
+            "is not the name of a file or folder",
         ),
         (forging(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
     ],

@@ -85,7 +85,7 @@ def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(tmp_path, exp
     changed = ("--repeat", "2", "--set", "duration=1s", "--resume", str(directory.path))
     assert run(tmp_path, experiment, *changed) == 2
     assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology has changed\n"
+        f"cutset: --resume {directory.path}: cannot continue: tiny or its topology has changed\n"
     )
 
 

@@ -232,7 +232,7 @@ def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path, capsys):
     assert not run.captures.exists()
     assert run.read_summary()["verdict"] == "passed"
     assert cutset(["analyze", str(run.path)]) == 2
-    assert "no captures any more (removed to stay within the disk budget)" in capsys.readouterr().err
+    assert "no longer has captures (removed to stay within the disk budget)" in capsys.readouterr().err
 
 
 def test_pruning_removes_only_what_is_in_the_folder_of_runs(tmp_path, capsys):

@@ -130,7 +130,7 @@ def test_a_night_that_was_begun_goes_on(nights):
     ("changed", "said"),
     [
         ({"seed": -1.5}, r"night\.json: runs\.1\.seed: "),
-        ({"name": "third r0"}, "cannot go on: it lists other runs"),
+        ({"name": "third r0"}, "cannot continue: it lists other runs"),
     ],
 )
 def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
@@ -254,7 +254,7 @@ def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
     nights.directory.write(nights.planned())
     nights.suite("name: good, set: {duration: 2s}")
     assert nights.run("--resume") == 2
-    assert "cannot go on: the suite was changed since it began" in capsys.readouterr().err
+    assert "cannot continue: the suite was changed since it began" in capsys.readouterr().err
 
 
 def test_nights_stay_within_their_disk_limit(nights, capsys):

@@ -175,8 +175,8 @@ def test_the_text_says_what_is_published_and_asked_for_by_content(plan, monkeypa
     text = plan(str(BROKER / "exchange.yaml"), *PARTIAL)
     systems.systems.cache_clear()
     assert section(text, "Attributes") == [
-        "  price   real     0 to 100; events: Zipf, skew 1, most at 20; 50% of events leave it out",
-        "  volume  integer  1 to 1000; subscriptions: as events have it",
+        "  price   real     0 to 100; events: Zipf, skew 1, most at 20; missing in 50% of events",
+        "  volume  integer  1 to 1000; subscriptions: as in events",
         "  side    string   buy to sell",
     ]
     events = section(text, "Events")

@@ -27,7 +27,7 @@ def test_a_packed_run_is_reported_on_as_any_other(here, capsys):
     assert captured.err == f"unpacked to runs/{run.name}\n"
     assert (here / "runs" / run.name / "report.html").is_file()
     assert cutset(["analyze", "a.tar.zst"]) == 2
-    assert "has no captures any more (left out when the run was packed)" in capsys.readouterr().err
+    assert "no longer has captures (left out when the run was packed)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("named", [[], ["-o", "a.tar.zst"]])
