@@ -7,6 +7,7 @@ run.table("latency").to_pandas()
 run.sql("SELECT client, sum(lost) AS lost FROM deliveries GROUP BY client")
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from analysis.errors import AnalysisError
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import RunCase, read_cases
-from analysis.sql.tables import TABLES
+from analysis.sql.cases import RunCase, read_cases
+from analysis.sql.questions import open_questions
+from analysis.sql.tables import TABLES, has_bins
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RUNS, RunDirectory
 from topologies.errors import InputError
@@ -60,7 +61,7 @@ class OpenRun:
 
     def sql(self, question: str) -> pa.Table:
         """Return the answer to a query (docs/sql.md). Raises AnalysisError that names the mistake in it."""
-        with duckdb_questions([self.case]) as questions:
+        with open_questions([self.case]) as questions:
             return questions.ask(question).table()
 
     def spark(self, name: str, master: str | None = None) -> "DataFrame":
@@ -69,9 +70,19 @@ class OpenRun:
         master: a Spark master URL; None uses this machine's processors. Raises AnalysisError if no table has
         that name or Spark does not start.
         """
-        from analysis.sql.spark_engine import spark_frame  # noqa: PLC0415 - few need Java
+        from pyspark.sql.functions import lit  # noqa: PLC0415 - few need Java
 
-        return spark_frame(self.case, _known(name), master)
+        from analysis.schemas import spark_schema  # noqa: PLC0415
+        from analysis.session import spark_session  # noqa: PLC0415
+
+        columns = TABLES[_known(name)].columns
+        session = spark_session(master).newSession()
+        files = self.case.files(name) if TABLES[name].rows is None else []
+        if not files or has_bins(columns):
+            return session.createDataFrame(self.table(name))
+        paths = (re.sub(r"([\\*?\[\]{}])", r"\\\1", path) for path in files)  # patterns of Hadoop
+        frame = session.read.schema(spark_schema(columns)).parquet(*paths)
+        return frame.select(lit(self.name).alias("run"), "*")
 
 
 def open_run(run: str | Path = LATEST, runs: Path = RUNS) -> OpenRun:

@@ -60,7 +60,6 @@ COMMANDS = {
     "captures": "captures RUN/captures -o exported.html",
     "sql": "sql RUN 'SELECT count(*) FROM packets'",
     "sql-captures": "sql RUN/captures 'SELECT count(*) FROM connections'",
-    "sql-spark": "sql RUN 'SELECT count(*) FROM packets' --spark",
     "export": "export RUN -o exported.tar.zst",
     "verify": "verify archive.tar.zst",
     "reproduce": "reproduce archive.tar.zst --on simulator --repeat 2 --out runs-of-reproduce",

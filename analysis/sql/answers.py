@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from enum import StrEnum
 from math import isfinite
 from typing import Any, BinaryIO, Final
@@ -95,13 +96,14 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = batch.to_pylist()
     except (OverflowError, ValueError) as error:
-        raise AnalysisError(f"a value cannot be shown ({error}): CAST it to STRING") from None
+        raise AnalysisError(f"a value cannot be shown ({error}): CAST it to VARCHAR") from None
     return found
 
 
 def _finite(value: Any) -> Any:
-    """Replace infinite numbers and NaN by None, since JSON cannot represent them."""
-    if isinstance(value, float):
+    """Replace infinite numbers and NaN by None, since JSON cannot represent them, and decimals by floats."""
+    if isinstance(value, float | Decimal):
+        value = float(value)
         return value if isfinite(value) else None
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
@@ -132,7 +134,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of a column in CSV: lists and structures become JSON, bytes hexadecimal digits."""
-    return pa.string() if pa.types.is_nested(kind) or pa.types.is_binary(kind) else kind
+    is_plain = pa.types.is_primitive(kind) and not pa.types.is_interval(kind)
+    return kind if is_plain or pa.types.is_null(kind) else pa.string()
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -142,7 +145,7 @@ def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else json.dumps(value, default=_as_json)
+    return value.hex() if isinstance(value, bytes) else json.dumps(_finite(value), default=_as_json)
 
 
 def _as_json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""SQL functions in addition to the engines' own: one definition for all engines, over Arrow arrays.
+"""SQL functions in addition to DuckDB's own, over Arrow arrays.
 
 `ip(hi, lo)`: an address of `packets` as text (RFC 5952). `since_start(t_ns)`: seconds since time 0 of the run
 at that time. `during(fault, t_ns)`: whether the effect of the named fault lasted at that time.

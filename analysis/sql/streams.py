@@ -1,4 +1,4 @@
-"""Tables whose rows are computed whenever an engine reads them."""
+"""Tables whose rows are computed whenever a query reads them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class TableStream:
-    """A table, for engines that take Arrow's PyCapsule interface. compute: yields rows; can be pickled."""
+    """A table with Arrow's PyCapsule interface. compute: yields its rows."""
 
     schema: pa.Schema
     compute: Callable[[], Iterator[pa.RecordBatch]]

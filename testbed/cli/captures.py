@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from analysis.capture.time_range import TimeRange
-    from analysis.sql.questions import CapturesCase
+    from analysis.sql.cases import CapturesCase
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def opened_captures(
         yield []
         return
     from analysis.errors import CaptureError
-    from analysis.sql.questions import CapturesCase
+    from analysis.sql.cases import CapturesCase
     from analysis.taps.connections import SILENCE_S
     from analysis.taps.crossing import compared
     from analysis.taps.decoding import decoding_of

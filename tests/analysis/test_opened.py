@@ -63,8 +63,13 @@ def test_missing_runs_are_reported(runs, tmp_path):
 
 
 @pytest.mark.spark
-def test_a_table_is_sparks_too(spark, runs):
-    assert analysis.open().spark("streams").count() == 4
+@pytest.mark.parametrize("name", ["packets", "streams", "latency"])  # in files, of run.json, with t_ns
+def test_a_table_is_sparks_too(spark, runs, name):
+    run = analysis.open()
+    frame, table = run.spark(name), run.table(name)
+    assert frame.columns == table.column_names
+    assert frame.count() == table.num_rows
+    assert {row.run for row in frame.select("run").collect()} <= {run.name}
 
 
 def test_the_notebook_runs_to_its_end(runs, monkeypatch):

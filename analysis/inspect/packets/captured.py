@@ -13,8 +13,8 @@ from analysis.capture.pcap.streams import halves
 from analysis.inspect.packets.selection import PacketSelection
 from analysis.inspect.packets.wire import RowKeys
 from analysis.messages.label import label
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import CapturesCase, Questions
+from analysis.sql.cases import CapturesCase
+from analysis.sql.questions import Questions, open_questions
 from analysis.taps.transfers import TYPES, packet_types
 from analysis.timelines.arrays import Bools, ints
 from topologies.errors import InputError
@@ -65,13 +65,13 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     """Yield the wanted packets in pieces: `transfers` between taps, or else every packet of every tap."""
     between = bool(case.tables.compared.crossings) and query.at is None
     limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
-    with duckdb_questions([case]) as engine:
+    with open_questions([case]) as engine:
         if between:
             kinds = "fate = 'lost'" if query.lost else "", "retransmitted" if query.retransmitted else ""
             where = _where(engine, query, _among(["type"], map(engine.literal, query.types)), *kinds)
             question = f"""SELECT t_ns, sender, receiver, src, sport, dst, dport, type, payload_length, fate,
             retransmitted, t_sent_ns, t_complete_ns FROM transfers {where} {_BY_TIME} {limit}"""  # noqa: S608
-            yield from (batch.to_pylist() for batch in engine.ask_plainly(question).batches)
+            yield from (batch.to_pylist() for batch in engine.ask(question).batches)
             return
         order = _BY_TIME if len(case.tables.compared.taps.taps) > 1 and query.at is None else ""
         inner = """SELECT t_ns, capture, ip(src_hi, src_lo) AS src, sport, ip(dst_hi, dst_lo) AS dst, dport,
@@ -79,7 +79,7 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
         where = _where(engine, query)
         question = f"SELECT * FROM ({inner}) {where} {order} {'' if query.types else limit}"  # noqa: S608
         left = None if query.limit is None else query.limit + 1
-        for batch in engine.ask_plainly(question).batches:
+        for batch in engine.ask(question).batches:
             rows = _typed(batch, query)[:left]
             yield rows
             left = None if left is None else left - len(rows)
@@ -92,11 +92,11 @@ def messages(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     decoding = case.tables.decoding
     assert decoding is not None
     system = None if decoding.protocol else decoding.system
-    with duckdb_questions([case]) as engine:
+    with open_questions([case]) as engine:
         limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
         where = _where(engine, query, _among(["type"], map(engine.literal, query.types)))
         question = f"SELECT * FROM messages {where} ORDER BY t_first_ns {limit}"  # noqa: S608
-        for batch in engine.ask_plainly(question).batches:
+        for batch in engine.ask(question).batches:
             yield [_message(row, system) for row in batch.to_pylist()]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import CapturesCase, Questions, SqlEngine
-from analysis.sql.tables import SqlTable
+from analysis.sql.cases import CapturesCase, Rows, read_parquet
+from analysis.sql.questions import Questions, open_questions
+from analysis.sql.tables import TABLES
 from analysis.taps.connections import ConnectionTracker
 from analysis.taps.crossing import ComparedTaps
 from analysis.taps.tables import TapTables
@@ -29,13 +29,12 @@ class SpooledCase(CapturesCase):
     folder: Path = Path()
     retransmissions: dict[str, Counter[int]] = field(default_factory=dict)
 
-    def add_part(self, engine: SqlEngine, part: str, name: str, table: SqlTable) -> bool:
+    def rows(self, table: str) -> "Rows | None":
         """See `Case`."""
-        file = self.folder / f"{name}.parquet"
+        file = self.folder / f"{table}.parquet"
         if file.is_file():
-            engine.add_files(part, [str(file)], table.columns)
-            return True
-        return CapturesCase.add_part(self, engine, part, name, table)
+            return read_parquet([str(file)], TABLES[table].columns)
+        return CapturesCase.rows(self, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class TapQuestions:
 
     def ask(self, question: str) -> list[dict[str, Any]]:
         """Return the rows of an answer."""
-        rows: list[dict[str, Any]] = self.engine.ask_plainly(question).table().to_pylist()
+        rows: list[dict[str, Any]] = self.engine.ask(question).table().to_pylist()
         return rows
 
 
@@ -67,7 +66,7 @@ def spooled(tables: TapTables, folder: Path) -> Iterator[TapQuestions]:
         with pq.ParquetWriter(folder / f"{name}.parquet", stream.schema) as writer:
             for batch in stream.compute():
                 writer.write_batch(batch)
-    with duckdb_questions([case]) as engine:
+    with open_questions([case]) as engine:
         yield TapQuestions(case, engine)
 
 

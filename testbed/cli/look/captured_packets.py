@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from analysis.inspect.packets.captured import PacketQuery
-    from analysis.sql.questions import CapturesCase
+    from analysis.sql.cases import CapturesCase
 
 _OF_RUNS = ("around", "span_s", "regions", "links", "streams", "topics", "seq", "region_of", "raw")
 """Options that need a plan."""

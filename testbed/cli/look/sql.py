@@ -3,7 +3,6 @@
 import io
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from testbed.cli.options import FILE, SECONDS, once, run_arguments, system_optio
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
-    from analysis.sql.questions import Case, QueryResult, Questions
+    from analysis.sql.questions import QueryResult, Questions
     from experiments.records.rundir import RunDirectory
 
 FORMS: Final = ("table", "csv", "json", "parquet")
@@ -35,8 +34,6 @@ FORMS: Final = ("table", "csv", "json", "parquet")
 @system_option
 @once("--format", "form", type=click.Choice(FORMS), help="The format of rows.  [default: table]")
 @once("--output", type=FILE, help="Write the rows to this file.")
-@click.option("--spark", is_flag=True, help="Use Spark, on this machine's processors.")
-@once("--master", metavar="URL", help="Use this Spark cluster, as spark://10.0.0.1:7077.")
 def command(
     run_names: tuple[str, ...],
     file: Path | None,
@@ -46,8 +43,6 @@ def command(
     from_s: Decimal | None,
     to_s: Decimal | None,
     system: str | None,
-    spark: bool,
-    master: str | None,
 ) -> int:
     """Query the tables of runs, or of any captures, in SQL.
 
@@ -56,11 +51,8 @@ def command(
     (docs/captures.md); --from and --to read only a part of them. The last argument is a question if it has
     several words, as `TABLE runs`; several questions are separated by `;`. Without a question there is a
     prompt, or questions are read from standard input. `cutset schema tables` lists the tables and columns;
-    the first column of each table is the run's name. `runs` has every setting as a column. Beside SQL's own
-    functions there are ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
-
-    The language is Spark's SQL. DuckDB answers by default, Spark with the same rows; questions that they
-    would answer differently are refused.
+    the first column of each table is the run's name. `runs` has every setting as a column. The language is
+    DuckDB's; its functions are joined by ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
@@ -71,10 +63,10 @@ def command(
 
     keep_pandas_out()
     from analysis.sql.answers import OutputFormat
-    from analysis.sql.questions import read_cases
+    from analysis.sql.cases import read_cases
+    from analysis.sql.questions import open_questions
     from testbed.campaign.in_use import reading
     from testbed.cli.captures import opened_captures
-    from testbed.cli.look.sql_prompt import statements
     from testbed.cli.named_run import named_cases
 
     names, question = _divided(run_names, file)
@@ -88,11 +80,11 @@ def command(
     with (
         reading(*(run.path for run in runs)),
         opened_captures(of_captures, from_s, to_s, system=system) as captures,
-        _questions([*read_cases(runs), *captures], spark=spark or master is not None, master=master) as asked,
+        open_questions([*read_cases(runs), *captures]) as asked,
     ):
         if question is None and output is None:
             return _answer_all(asked, wanted)
-        questions = list(statements(question or ""))
+        questions = asked.divided(question or "")
         if not questions and question is not None:
             raise click.UsageError("the question is empty")
         if output is not None and len(questions) != 1:
@@ -104,16 +96,16 @@ def command(
 
 def _answer_all(asked: "Questions", form: "OutputFormat") -> int:
     """Answer questions from standard input, or at a prompt on a terminal."""
-    from testbed.cli.look.sql_prompt import SqlPrompt, statements
+    from testbed.cli.look.sql_prompt import SqlPrompt
 
-    def answer(question: str) -> None:
-        _give(asked.ask(question), form, None)
+    def answer(text: str) -> None:
+        for question in asked.divided(text):
+            _give(asked.ask(question), form, None)
 
     if sys.stdin.isatty():
         SqlPrompt(answer).loop()
-        return 0
-    for question in statements(sys.stdin.read()):
-        answer(question)
+    else:
+        answer(sys.stdin.read())
     return 0
 
 
@@ -124,6 +116,9 @@ def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str]
     *names, last = arguments
     is_question = _is_question(last)
     for name in names if is_question else arguments:
+        if name.partition("=")[0] in {"--spark", "--master"}:
+            problem = "DuckDB answers all questions; for Spark open the Parquet files in a run's analysis/"
+            raise click.UsageError(f"{name}: {problem}, or analysis.open(RUN).spark(TABLE) in Python")
         if name.startswith("-") and name != STANDARD_INPUT:
             raise click.NoSuchOption(name.partition("=")[0])
     if is_question and file is not None:
@@ -180,19 +175,6 @@ def _runs(names: Sequence[str]) -> "list[RunDirectory]":
             click.echo(f"{asked.path}: {len(made) - len(analysed)} of its runs are not analysed", err=True)
         found += analysed
     return found
-
-
-def _questions(
-    cases: "Sequence[Case]", *, spark: bool, master: str | None
-) -> "AbstractContextManager[Questions]":
-    if not spark:
-        from analysis.sql.duckdb_engine import duckdb_questions
-
-        return duckdb_questions(cases)
-    from analysis.sql.spark_engine import spark_questions
-
-    click.echo("starting Spark", err=True)
-    return nullcontext(spark_questions(cases, master))
 
 
 def _give(answer: "QueryResult", form: "OutputFormat", output: Path | None) -> None:

@@ -31,7 +31,7 @@ class SqlPrompt:
     """Reads questions from a terminal and prints the answers, until the user leaves."""
 
     def __init__(self, answer: Callable[[str], None]) -> None:
-        """Create a prompt. answer: prints the answer to a question; raises AnalysisError if there is none."""
+        """Create a prompt. answer: prints the answers to questions; raises AnalysisError if one is wrong."""
         self._answer = answer
 
     def loop(self) -> None:
@@ -72,26 +72,11 @@ class SqlPrompt:
                 click.echo(f"{name:<{width}}  {table.row}")
             return
         try:
-            for question in statements(text):
-                self._answer(question)
+            self._answer(text)
         except AnalysisError as error:
             click.echo(error)
         except KeyboardInterrupt:
             click.echo("interrupted")
-
-
-def statements(text: str) -> Iterator[str]:
-    """Yield the questions in a text, separated by `;` outside of quotes and comments."""
-    quoted = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`"
-    pieces = re.findall(rf"{quoted}|--[^\n]*|/\*.*?\*/|;|[^;'\"`/-]+|.", text, re.DOTALL)
-    question = ""
-    for piece in [*pieces, ";"]:
-        if piece != ";":
-            question += piece
-            continue
-        if question.strip():
-            yield question.strip()
-        question = ""
 
 
 def completions(before: str, word: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""Two analysed runs for all tests here, and the engine in this process."""
+"""Two analysed runs for all tests here, and a database of the first."""
 
 import pytest
 
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import read_cases
+from analysis.sql.cases import read_cases
+from analysis.sql.questions import Questions, open_questions
 from experiments.records.rundir import RunDirectory
 from tests.analysis.inspect.packets.small_run import around_the_cut
 
@@ -16,6 +16,11 @@ def runs(tmp_path_factory) -> list[RunDirectory]:
 
 
 @pytest.fixture(scope="session")
-def ask(runs):
-    with duckdb_questions(read_cases(runs[:1])) as questions:
-        yield lambda question: questions.ask(question).table()
+def questions(runs):
+    with open_questions(read_cases(runs[:1])) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def ask(questions: Questions):
+    return lambda question: questions.ask(question).table()

@@ -1,29 +1,24 @@
-"""Questions to runs: all that docs/sql.md asks, on both engines, and what is asked wrongly."""
+"""Questions to runs: all that docs/sql.md asks, and what is asked wrongly."""
 
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.sql.dialect import Translation
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import Questions, RunCase, columns_of, read_cases
+from analysis.sql.cases import read_cases
+from analysis.sql.questions import columns_of, open_questions
 from analysis.sql.records import settings
-from analysis.sql.spark_engine import SparkEngine
 from analysis.sql.tables import TABLES, tables_as_markdown
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 DOCS = Path(__file__).parents[3] / "docs"
 WORKED = re.findall(r"```sql\n(.*?)```", (DOCS / "sql.md").read_text(), re.DOTALL)
-
-
-def on_spark(spark, cases: list[RunCase]) -> Questions:
-    """Return the engine of Spark in a new session."""
-    return Questions(SparkEngine(spark.newSession()), cases)
 
 
 def test_the_page_of_tables_is_what_the_definitions_say():
@@ -72,7 +67,7 @@ def test_an_inline_generated_topology_gives_all_its_columns(runs):
 
 
 def test_runs_are_distinguished_by_their_names(runs):
-    with duckdb_questions(read_cases(runs)) as engine:
+    with open_questions(read_cases(runs)) as engine:
         found = engine.ask("SELECT run, count(*) AS n FROM packets GROUP BY run").table().to_pylist()
     assert len({row["n"] for row in found}) == 1
     assert {row["run"] for row in found} == {run.name for run in runs}
@@ -86,19 +81,36 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("SELECT nothing FROM packets", "nothing"),
-        ("SELEC 1", "only statements that return rows"),
-        ("SELECT * FROM read_csv('/etc/passwd')", "`read_csv('/etc/passwd')` is not in the dialect"),
-        ("SELECT * FROM parquet.`/tmp/x`", "is no table"),
-        ("SELECT * FROM packets__0", "`packets__0` is no table"),
-        ("COPY packets TO '/tmp/stolen.parquet'", "only statements that return rows"),
-        ("SET enable_external_access = true", "only statements that return rows"),
-        ("-- nothing", "only statements that return rows"),
+        (
+            "SELECT lost\nFROM deliveries\nWHERE nothing > 1",
+            'line 3: `nothing`: Referenced column "nothing" not',
+        ),
+        ("SELECT lost FROM\nWHERE", "line 2: `WHERE`: syntax error"),
+        (
+            "SELECT\n  foo(lost)\nFROM deliveries",
+            "line 2: `foo(lost)`: Scalar Function with name foo does not",
+        ),
+        (
+            "SELECT client, sum(lost)\nFROM deliveries",
+            'line 1: `client`: column "client" must appear in the GROUP',
+        ),
+        ("SELECT\n CAST(client AS INT) FROM deliveries", "line 2: `CAST(client AS INT)`: Could not convert"),
+        ("SELECT lost // 0 FROM deliveries", "Division by zero"),
+        ("SELECT sum(t_ns) * 9 FROM packets", "exceeds 64 bits: cast it, as in sum(x::DOUBLE)"),
+        ("SELECT * FROM latencies", "there is no table latencies: did you mean latency?"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "Cannot access file"),
+        ("SELECT * FROM '/etc/passwd.csv'", "Cannot access file"),
+        ("SELECT * FROM sql_auto_complete('SEL')", "autocomplete extension"),
+        ("COPY packets TO '/tmp/stolen.parquet'", "COPY: only statements that return rows"),
+        ("SET enable_external_access = true", "SET: only statements that return rows"),
+        ("SELECT 1; DROP VIEW packets", "DROP: only statements that return rows"),
+        ("SELECT 1; SELECT 2", "a single question is needed"),
+        ("-- nothing", "a single question is needed"),
     ],
 )
-def test_unanswerable_questions_are_refused_in_one_line(runs, wrong, said):
-    with duckdb_questions(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
-        engine.ask(wrong).table()
+def test_wrong_questions_are_refused_in_a_line_that_names_the_words(questions, wrong, said):
+    with pytest.raises(AnalysisError) as raised:
+        questions.ask(wrong).table()
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -108,18 +120,38 @@ def test_unanswerable_questions_are_refused_in_one_line(runs, wrong, said):
     [
         ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
         ("COPY (SELECT 1) TO '/tmp/stolen.parquet'", "disabled"),
+        ("ATTACH '/tmp/stolen.db'", "disabled"),
         ("INSTALL httpfs", "disabled"),
         ("SET enable_external_access = true", "lock"),
     ],
 )
-def test_duckdb_itself_reads_and_writes_no_files(runs, statement, said):
-    translation = Translation("", statement, (), ())
-    with duckdb_questions(read_cases(runs[:1])) as questions, pytest.raises(AnalysisError, match=said):
-        questions._engine.answer(translation).table()
+def test_duckdb_itself_reads_and_writes_no_files(questions, statement, said):
+    with pytest.raises(duckdb.Error, match=said):
+        questions._connection.execute(statement)
+
+
+def test_a_name_is_a_table_and_never_a_variable_of_the_program(questions):
+    variable = pa.table({"secret": [1]})
+    with pytest.raises(duckdb.Error, match="variable does not exist"):
+        questions._connection.sql("FROM variable")
+    assert variable.num_rows == 1
+
+
+def test_a_question_is_duckdbs_sql(ask):
+    assert ask("FROM streams SELECT name ORDER BY ALL LIMIT 1").to_pylist() == [{"name": "r0"}]
+    assert ask("PIVOT streams ON name USING sum(stream)").to_pylist()[-1]["r3"] in {None, 3}
+    described = {row["column_name"]: row["column_type"] for row in ask("DESCRIBE captures").to_pylist()}
+    assert described["unused"] == "STRUCT(what VARCHAR, count BIGINT)[]"
+
+
+def test_numbers_are_integers_and_floats_and_columns_have_names_of_their_own(ask):
+    found = ask("SELECT sum(stream) AS n, 1.5 AS d, sum(stream) / 4 AS n FROM streams")
+    assert found.to_pylist() == [{"n": 6, "d": 1.5, "n_2": 1.5}]
+    assert [str(field.type) for field in found.schema] == ["int64", "double", "double"]
 
 
 def test_unknown_arguments_of_functions_are_refused_in_one_line(runs):
-    with duckdb_questions(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
+    with open_questions(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask("SELECT since_start(t_ns) FROM packets").table()
     assert str(raised.value).startswith("a-run and o'brien's \\ run overlap in time")
 
@@ -129,15 +161,3 @@ def test_an_unanalysed_run_is_not_queried(runs, tmp_path):
     run.summary_json.unlink()
     with pytest.raises(InputError, match="is not analysed yet"):
         read_cases([run])
-
-
-@pytest.mark.spark
-def test_spark_says_in_a_line_what_is_wrong(spark, runs):
-    engine = on_spark(spark, read_cases(runs))
-    for wrong, said in (
-        ("SELECT nothing FROM packets", "nothing"),
-        ("SELECT since_start(t_ns) FROM packets", "overlap in time"),
-    ):
-        with pytest.raises(AnalysisError, match=said) as raised:
-            engine.ask(wrong)
-        assert "\n" not in str(raised.value)

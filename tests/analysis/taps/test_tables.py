@@ -9,8 +9,8 @@ import pytest
 
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
-from analysis.sql.duckdb_engine import duckdb_questions
-from analysis.sql.questions import CapturesCase
+from analysis.sql.cases import CapturesCase
+from analysis.sql.questions import open_questions
 from analysis.taps import connections as tracking
 from analysis.taps.crossing import compared, matches
 from analysis.taps.opening import opened
@@ -44,8 +44,8 @@ PSH, MSS = 8, 1460
 def ask(question: str, *paths: Path, times: TimeRange = EVER, silence_s: float = 1.0) -> list[dict[str, Any]]:
     with opened([str(path) for path in paths]) as taps:
         tables = TapTables(compared(taps), times, silence_s)
-        with duckdb_questions([CapturesCase(tables)]) as engine:
-            rows: list[dict[str, Any]] = engine.ask_plainly(question).table().to_pylist()
+        with open_questions([CapturesCase(tables)]) as engine:
+            rows: list[dict[str, Any]] = engine.ask(question).table().to_pylist()
             return rows
 
 

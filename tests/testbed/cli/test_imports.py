@@ -16,7 +16,6 @@ HEAVY = {
     "pandas",
     "pyspark",
     "duckdb",
-    "sqlglot",
     "matplotlib",
     "paramiko",
     "rich",

@@ -140,14 +140,3 @@ def test_what_is_no_capture_is_refused_by_name(tmp_path, capsys):
     (tmp_path / "text.pcap").write_text("text, not packets, and long enough")
     assert main.run(["captures", str(tmp_path / "text.pcap")]) == 2
     assert "text.pcap: neither a pcap nor a pcapng file" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_spark_gives_the_same_rows(sites, capfdbinary):
-    question = "SELECT client_port, silence_tries FROM connections ORDER BY capture, client_port"
-    words = ["sql", *map(str, sites), question, "--format", "csv"]
-    assert main.run(words) == 0
-    here = capfdbinary.readouterr().out
-    command = [sys.executable, "-m", "testbed.cli.main", *words, "--spark"]
-    assert subprocess.run(command, capture_output=True, check=True).stdout == here
-    assert len(here.splitlines()) == 5
