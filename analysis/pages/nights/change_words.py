@@ -1,6 +1,6 @@
 """A finding as text: size of the change, since when, which commits, and links."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from analysis.history.regressions.circumstances import in_short
 from analysis.history.regressions.findings import RegressionFinding
-from analysis.pages.nights.site_paths import Site, to_comparison, to_entry, to_run
+from analysis.pages.nights.night_reader import Row
+from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_entry
 from analysis.pages.report.formatting import STATUS_OF_CHANGE, change_text, day_text, title_of, value_text
 
 COMMIT_DIGITS = 10
@@ -44,9 +45,9 @@ class FindingText:
 
 
 def finding_text(
-    finding: RegressionFinding, site: Site, known: Mapping[str, object], chart: Markup
+    finding: RegressionFinding, site: Site, known: Mapping[str, Row], chart: Markup
 ) -> FindingText:
-    """Return the finding as text. known: names of runs that have pages; chart: its chart."""
+    """Return the finding as text. known: runs by name; chart: its chart."""
     title = title_of(finding.metric)
     size = size_of(finding)
     since = _day(finding.first_bad_night)
@@ -109,17 +110,19 @@ def _interval(finding: RegressionFinding) -> str:
     return f"{change_text(interval[0])} to {change_text(interval[1])}"
 
 
-def _links(finding: RegressionFinding, site: Site, known: Mapping[str, object]) -> tuple[PageLink, ...]:
-    after = next((run for run in finding.runs_after if run in known), None)
-    before = next((run for run in finding.runs_before if run in known), None)
-    links = []
-    if after is not None:
-        links.append(PageLink(to_run(after), "a run since"))
-        if site.comparison(after).exists():
-            links.append(PageLink(to_comparison(after), "side by side"))
-    if before is not None:
-        links.append(PageLink(to_run(before), "a run before"))
-    return tuple(links)
+def _links(finding: RegressionFinding, site: Site, known: Mapping[str, Row]) -> tuple[PageLink, ...]:
+    """Return links to a run's report since the change, the comparison with a good run, and one before."""
+
+    def report(runs: Iterable[str]) -> str | None:
+        return next(filter(None, (report_of(known[run], site.index) for run in runs if run in known)), None)
+
+    compared = next((run for run in finding.runs_after if site.comparison(run).exists()), None)
+    links = (
+        (report(finding.runs_after), "a run since"),
+        (compared and to_comparison(compared), "side by side"),
+        (report(finding.runs_before), "a run before"),
+    )
+    return tuple(PageLink(address, text) for address, text in links if address)
 
 
 def _day(night: str) -> str:

@@ -78,10 +78,10 @@ def morning_content(
         "shown": FINDINGS_SHOWN,
         "failed": sorted(wrong, key=lambda one: one.allowed),
         "suites": [
-            overview.suite_rows(night, [entry for entry in alive if entry.suite == suite], usual)
+            overview.suite_rows(night, [entry for entry in alive if entry.suite == suite], usual, site)
             for suite, night in tonight.items()
         ],
-        "flakes": overview.flake_rows(flakes),
+        "flakes": overview.flake_rows(flakes, past, site),
         "flakes_over": sum(flake.pattern == overview.OVER for flake in flakes),
         "strip_nights": STRIP_NIGHTS,
         "stopped": overview.stopped(

@@ -31,7 +31,6 @@ class NightSuiteEntry:
     name: str
     nights: dict[str, tuple[Row, ...]]
     series: tuple[MetricSeries, ...]
-    last_good: Mapping[str, Row | None]  # by night, the last run before it that passed
 
     @property
     def key(self) -> tuple[str, str]:
@@ -91,19 +90,8 @@ def read_past(history: History) -> EarlierNights:
     for suite, entry in sorted(nights):
         found = nights[suite, entry]
         own = {night: tuple(found[night]) for night in sorted(found)}
-        entries[suite, entry] = NightSuiteEntry(
-            suite, entry, own, tuple(series[suite, entry]), _last_good(own)
-        )
+        entries[suite, entry] = NightSuiteEntry(suite, entry, own, tuple(series[suite, entry]))
     return EarlierNights(entries, runs, metrics, expectations, tuple(history.problems))
-
-
-def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:
-    last: Row | None = None
-    found = {}
-    for night, runs in nights.items():
-        found[night] = last
-        last = next((run for run in reversed(runs) if run["verdict"] == "passed"), last)
-    return found
 
 
 def levels(past: EarlierNights) -> Levels:

@@ -16,8 +16,8 @@ from analysis.history.regressions.findings import (
     RunVerdict,
 )
 from analysis.history.regressions.series import MetricSeries
-from analysis.pages.nights.night_reader import EarlierNights, Levels, NightSuiteEntry
-from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_entry, to_run
+from analysis.pages.nights.night_reader import EarlierNights, Levels, NightSuiteEntry, Row
+from analysis.pages.nights.site_paths import Site, run_address, to_comparison, to_entry
 from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.pages.report.formatting import (
     EN_DASH,
@@ -101,7 +101,6 @@ class FailedRun:
     name: str
     why: str
     address: str
-    report: str | None
     comparison: str | None
     short: str
     allowed: bool
@@ -136,15 +135,16 @@ def _wrong(
         f"{kind}, which is allowed" if allowed else kind,
         f"{entry}{times}" if times else run_title(entry, runs[0].repeat),
         shortened_reasons(why, 2),
-        to_run(runs[0].run),
-        report_of(row, site.index) if row else None,
+        run_address(row, site) if row else "",
         to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
         f"{entry}: {kind[:1].lower() + kind[1:]}{times}, {shortened_reasons(why)}",
         allowed,
     )
 
 
-def suite_rows(checked: NightFindings, entries: Sequence[NightSuiteEntry], usual: Levels) -> SuiteRows:
+def suite_rows(
+    checked: NightFindings, entries: Sequence[NightSuiteEntry], usual: Levels, site: Site
+) -> SuiteRows:
     """Return these experiments of a suite, even if they did not run tonight; notable ones first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
     fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
@@ -159,7 +159,7 @@ def suite_rows(checked: NightFindings, entries: Sequence[NightSuiteEntry], usual
         EntryRow(
             entry.name,
             to_entry(entry.suite, entry.name),
-            _marks(tonight.get(entry.name)),
+            _marks(tonight.get(entry.name), entry.nights.get(checked.night, ()), site),
             _values(entry, checked.night, usual, fresh),
             strip(entry, checked.night),
         )
@@ -168,9 +168,10 @@ def suite_rows(checked: NightFindings, entries: Sequence[NightSuiteEntry], usual
     return SuiteRows(entries[0].suite, day_text(date.fromisoformat(checked.night)), rows)
 
 
-def _marks(verdict: EntryVerdict | None) -> tuple[RunMark, ...]:
+def _marks(verdict: EntryVerdict | None, rows: Sequence[Row], site: Site) -> tuple[RunMark, ...]:
     if verdict is None:
         return ()
+    addresses = {row["run"]: run_address(row, site) for row in rows}
     return tuple(
         RunMark(
             SIGNS[run.verdict],
@@ -178,7 +179,7 @@ def _marks(verdict: EntryVerdict | None) -> tuple[RunMark, ...]:
             ": ".join(
                 filter(None, [verdict_text(run.verdict, allowed=run.allowed), shortened_reasons(run.why)])
             ),
-            to_run(run.run),
+            addresses.get(run.run, ""),
         )
         for run in verdict.runs
     )
@@ -234,7 +235,7 @@ def stopped(entries: Sequence[NightSuiteEntry], newest: str) -> list[StoppedEntr
     ]
 
 
-def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
+def flake_rows(flakes: Sequence[Flake], past: EarlierNights, site: Site) -> list[dict[str, Any]]:
     """Return intermittent failures, the most urgent first; bars are relative to the largest upper bound."""
     shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
     full = max((flake.interval[1] for flake in shown), default=1.0) or 1.0
@@ -255,7 +256,7 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
             "kind": flake.failure.value,
             "pattern": f"{flake.pattern} (allowed)" if flake.allowed else flake.pattern,
             "last": flake.last_failed_night,
-            "last_address": to_run(flake.run),
+            "last_address": run_address(last, site) if (last := past.run(flake.run)) else None,
         }
         for flake in shown
     ]

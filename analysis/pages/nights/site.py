@@ -1,19 +1,14 @@
-"""Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
+"""Writes the site: the morning page, pages of experiments, and comparisons with the last good run.
 
-Existing files are not removed. A run's page depends only on the run and the nights before it, so pages of
-earlier nights are kept, unless the report they link to appeared or disappeared, or another version of the
-program wrote them, or writing was interrupted: the program's checksum is in `written-by` only while the site
-is complete.
-
-An experiment's page has its changes, its trends, and its runs.
+Runs are linked to their own reports. An experiment's page has its changes, its trends, and its runs.
 """
 
-import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup, escape
+import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError
 from analysis.history import History
@@ -22,11 +17,10 @@ from analysis.history.regressions.findings import NightFindings, RegressionFindi
 from analysis.pages.charting.chart_page import chart_scripts, chart_styles
 from analysis.pages.comparing.page import COMPARING, write_page
 from analysis.pages.comparing.sides import read_sides
-from analysis.pages.nights import run_pages
 from analysis.pages.nights.change_words import FindingText, finding_text
 from analysis.pages.nights.morning import morning_content
 from analysis.pages.nights.night_reader import EarlierNights, NightSuiteEntry, Row, levels, read_past
-from analysis.pages.nights.site_paths import Site, report_of
+from analysis.pages.nights.site_paths import Site, report_of, to_comparison
 from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
 from analysis.pages.page_environment import environment
@@ -38,9 +32,7 @@ from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 _HERE = Path(__file__).parent
-_WRITTEN_BY = "written-by"
 RUNS_SHOWN = 120
-_HEADINGS = ("Night", "Run", "Verdict", "Commit", "Took", "Report")
 
 
 def write_site(
@@ -63,7 +55,7 @@ def write_site(
     }
     site = Site(folder)
     try:
-        for page in (site.index, site.entry("", ""), site.run(""), site.comparison("")):
+        for page in (site.index, site.entry("", ""), site.comparison("")):
             check_folder(page.parent)
             page.parent.mkdir(parents=True, exist_ok=True)
         _write(past, site, known, history.folder, left_out or {})
@@ -87,12 +79,6 @@ def _write(
     write_whole(site.folder / "theme.js", asset("theme.js"), sync=False)
     write_whole(site.folder / "charts.js", str(chart_scripts()), sync=False)
     _compare(past, site, checked.values())
-    fresh = _to_write(past, site, checked)
-    stamp = site.folder / _WRITTEN_BY
-    stamp.unlink(missing_ok=True)
-    for file, page in run_pages.pages(past, site, usual, fresh, templates):
-        file.unlink(missing_ok=True)  # it may be a link to another place
-        file.write_text(page, encoding="utf-8")  # thousands: atomic writes would take twice as long
     findings = {
         key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
     }
@@ -102,14 +88,15 @@ def _write(
         for key, entry in past.entries.items()
         for finding in findings[key]
     }
+    missed = _missed_expectations(past)
     for key, entry in past.entries.items():
-        content = entry_content(entry, findings[key], [words[id(found)] for found in findings[key]], site)
+        told = [words[id(found)] for found in findings[key]]
+        content = entry_content(entry, findings[key], told, run_rows(entry, site, missed))
         write_whole(
             site.entry(*key), templates.get_template("experiment.html.j2").render(content), sync=False
         )
     content = morning_content(past, site, checked, usual, words, left_out=left_out) | {"folder": folder}
     write_whole(site.index, templates.get_template("index.html.j2").render(content), sync=False)
-    write_whole(stamp, _stamp(), sync=False)
 
 
 def _compare(past: EarlierNights, site: Site, checked: Iterable[NightFindings]) -> None:
@@ -142,33 +129,13 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
         return  # one was pruned or damaged: its own page has the details
 
 
-def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindings]) -> list[int]:
-    """Return the runs whose pages have to be written: all if another program wrote them."""
-    stamp = site.folder / _WRITTEN_BY
-    if not stamp.exists() or stamp.read_text() != _stamp():
-        return list(range(len(past.runs)))
-    there = {page.name for page in site.run("").parent.iterdir()}
-
-    def is_stale(run: Row) -> bool:
-        page = site.run(run["run"])
-        return (
-            run["night"] == checked[run["suite"]].night
-            or page.name not in there
-            or run_pages.leads_to_report(page) != (report_of(run, page) is not None)
-        )
-
-    return [index for index, run in enumerate(past.runs) if is_stale(run)]
-
-
-def _stamp() -> str:
-    sources = [*sorted((_HERE / "templates").iterdir()), *sorted(_HERE.glob("*.py"))]
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest() + "\n"
-
-
 def entry_content(
-    entry: NightSuiteEntry, findings: Sequence[RegressionFinding], told: Sequence[FindingText], site: Site
+    entry: NightSuiteEntry,
+    findings: Sequence[RegressionFinding],
+    told: Sequence[FindingText],
+    runs: Sequence[Row],
 ) -> dict[str, Any]:
-    """Return the values that the template uses."""
+    """Return the values that the template uses. runs: `run_rows`."""
     shown, nothing = sections(entry, findings)
     total = sum(len(runs) for runs in entry.nights.values())
     nights = len(entry.nights)
@@ -179,37 +146,37 @@ def entry_content(
         "found": told,
         "sections": shown,
         "nothing": nothing,
-        "runs_table": _runs_table(entry, site),
-        "more_runs": max(0, total - RUNS_SHOWN),
+        "runs": runs,
+        "more_runs": total - len(runs),
     }
 
 
-def _runs_table(entry: NightSuiteEntry, site: Site) -> Markup:
-    """Return the table of the latest runs, newest first."""
+def run_rows(entry: NightSuiteEntry, site: Site, missed: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """Return the latest runs, newest first. missed: the expectations that did not hold, by run."""
     page = site.entry(*entry.key)
     runs = [run for night in reversed(entry.nights) for run in entry.nights[night]][:RUNS_SHOWN]
-    rows = []
-    for run in runs:
-        report = report_of(run, page)
-        rows.append(
-            Markup(
-                '<tr><td>{night}</td><td><a href="../runs/{file}">{run}</a></td>'
-                '<td><span class="status {status}">{sign} {verdict}</span></td><td><code>{commit}</code></td>'
-                '<td class="numeric">{took}</td><td>{report}</td></tr>'
-            ).format(
-                night=run["night"],
-                file=site.run(run["run"]).name,
-                run=run["run"],
-                status=status_of(run["verdict"], allowed=run["allow_failure"]),
-                sign=SIGNS[run["verdict"]],
-                verdict=verdict_text(run["verdict"], allowed=run["allow_failure"]),
-                commit=short_commit(run["commit"]) or "",
-                took=seconds(run["duration_s"]) if run["duration_s"] else "",
-                report=Markup('<a href="{}">report</a>').format(report) if report else "",
-            )
-        )
-    head = Markup("").join(Markup('<th scope="col">{}</th>').format(escape(name)) for name in _HEADINGS)
-    return Markup(
-        '<div class="scroll" tabindex="0" role="region" aria-label="Runs"><table><thead><tr>{}</tr></thead>'
-        "<tbody>{}</tbody></table></div>"
-    ).format(head, Markup("").join(rows))
+    return [
+        {
+            "night": run["night"],
+            "run": run["run"],
+            "status": status_of(run["verdict"], allowed=run["allow_failure"]),
+            "sign": SIGNS[run["verdict"]],
+            "verdict": verdict_text(run["verdict"], allowed=run["allow_failure"]),
+            "why": "; ".join(
+                (*missed.get(run["run"], ()), *(() if run["valid"] else run["reasons"]), *run["problems"])
+            ),
+            "commit": short_commit(run["commit"]) or "",
+            "took": seconds(run["duration_s"]) if run["duration_s"] else "",
+            "report": report_of(run, page),
+            "compared": to_comparison(run["run"]) if site.comparison(run["run"]).exists() else None,
+        }
+        for run in runs
+    ]
+
+
+def _missed_expectations(past: EarlierNights) -> Mapping[str, Sequence[str]]:
+    """Return the expectations that did not hold, by run."""
+    missed: dict[str, list[str]] = defaultdict(list)
+    for row in past.expectations.filter(pc.invert(past.expectations["held"])).to_pylist():
+        missed[row["run"]].append(row["text"])
+    return missed

@@ -17,7 +17,7 @@ _LENGTH_MAX, _SHOWN, _DIGITS = 100, 64, 32  # two names and a suffix must fit in
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The site's folder: index.html, and folders of pages of experiments, runs and comparisons."""
+    """The site's folder: index.html, and folders of pages of experiments and comparisons."""
 
     folder: Path
 
@@ -30,10 +30,6 @@ class Site:
         """Return the path of an experiment's page."""
         return self.folder / to_entry(suite, entry)
 
-    def run(self, run: str) -> Path:
-        """Return the path of a run's page."""
-        return self.folder / to_run(run)
-
     def comparison(self, run: str) -> Path:
         """Return the path of a run's comparison with the last good one before it."""
         return self.folder / to_comparison(run)
@@ -44,11 +40,6 @@ def to_entry(suite: str, entry: str) -> str:
     return f"experiments/{_file(suite)}{_BETWEEN}{_file(entry)}.html"
 
 
-def to_run(run: str) -> str:
-    """Return the address of a run's page, relative to the site's folder."""
-    return f"runs/{_file(run)}.html"
-
-
 def to_comparison(run: str) -> str:
     """Return the address of a run's comparison, relative to the site's folder."""
     return f"compare/{_file(run)}.html"
@@ -57,6 +48,11 @@ def to_comparison(run: str) -> str:
 def report_of(run: Mapping[str, Any], page: Path) -> str | None:
     """Return the address of a run's report relative to a page; None if it does not exist."""
     return report_link(RunDirectory(Path(run["path"])), page) if run["path"] else None
+
+
+def run_address(run: Mapping[str, Any], site: Site) -> str:
+    """Return the address of a run's report, or else of its experiment, relative to the site's folder."""
+    return report_of(run, site.index) or to_entry(run["suite"], run["entry"])
 
 
 def _file(name: str) -> str:

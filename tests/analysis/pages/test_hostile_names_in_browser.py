@@ -119,8 +119,8 @@ def test_the_pages_of_nights(visit: Visit, tmp_path: Path) -> None:
     site = tmp_path / "site"
     write_site(history, site)
     pages = sorted(site.rglob("*.html"))
-    assert len(pages) > 12
-    for file in (site / "index.html", *sorted((site / "experiments").glob("*.html")), pages[-1]):
+    assert len(pages) == 2
+    for file in pages:
         page = visit(file.as_uri(), site.as_uri())
         expect(page.locator("body")).to_contain_text("boom()")
         visit.check(page)

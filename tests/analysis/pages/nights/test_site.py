@@ -8,13 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from analysis.errors import AnalysisError
 from analysis.history import History, Metric
 from analysis.pages.nights import write_site
 from analysis.pages.nights.overview import shortened_reasons
 from tests.analysis.history.records import make_record
 from tests.analysis.history.year import make_year, night_of
-from tests.analysis.pages.nights.conftest import NIGHTS, TONIGHT, Written, put_run
+from tests.analysis.pages.nights.conftest import NIGHTS, Written, put_run
 
 
 def section(page: str, name: str) -> str:
@@ -68,7 +67,7 @@ def test_a_page_that_is_a_link_is_replaced(tmp_path: Path) -> None:
         page.symlink_to(mine)
     write_site(history, site)
     assert mine.read_text() == "all of it"
-    assert not [page for page in site.rglob("*.html") if page.is_symlink() and "runs" not in page.parts]
+    assert not [page for page in site.rglob("*.html") if page.is_symlink()]
 
 
 @pytest.mark.slow
@@ -85,12 +84,31 @@ def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) 
     assert "duration" not in worse
 
 
-def test_every_run_has_a_page_and_every_experiment_its_trends(written: Written) -> None:
-    runs = written.history.runs()["run"].to_pylist()
-    assert {page.stem for page in (written.folder / "runs").iterdir()} == set(runs)
+def test_every_experiment_has_its_trends_and_runs_with_why_they_failed(written: Written) -> None:
     page = written.page("experiments", "simulated~link-failure-00.html")
     for title in ("Throughput", "Latency p95", "cut: events flow again", "restore: caught up"):
         assert f"<h3>{title}</h3>" in page
+    for run in written.runs("link-failure-00"):
+        assert re.search(rf"<td>(<a [^>]*>)?{run}(</a>)?</td><td>.*failed.*<td>events.lost == 0", page)
+
+
+def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: Written) -> None:
+    first, *others = written.runs("link-failure-00")
+    good = written.runs("link-failure-00", night_of(NIGHTS - 2))[-1]
+    assert good in written.page("compare", f"{first}.html")
+    assert f'href="compare/{first}.html"' in section(written.page("index.html"), "failed")
+    assert not any((written.folder / "compare" / f"{other}.html").exists() for other in others)
+
+
+def test_a_run_leads_to_its_report_as_long_as_that_is_there(tmp_path: Path) -> None:
+    history, site = History(tmp_path / "history"), tmp_path / "site"
+    history.append(make_record("old", path=str(tmp_path / "runs" / "old"), verdict="failed"))
+    made = put_run(history, "old")
+    tonight = section(write_site(history, site).read_text(), "tonight")
+    assert made.report_html.name in tonight
+    made.report_html.unlink()
+    tonight = section(write_site(history, site).read_text(), "tonight")
+    assert made.report_html.name not in tonight
 
 
 def test_links_lead_to_what_is_there(written: Written) -> None:
@@ -98,7 +116,6 @@ def test_links_lead_to_what_is_there(written: Written) -> None:
     pages = [
         "index.html",
         "experiments/simulated~link-failure-00.html",
-        f"runs/{run}.html",
         f"compare/{run}.html",
     ]
     for name in pages:
@@ -107,77 +124,6 @@ def test_links_lead_to_what_is_there(written: Written) -> None:
         for link in links:
             target = written.folder / name
             assert (target.parent / unquote(unescape(link))).exists(), (name, link)
-
-
-def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: Written) -> None:
-    first, *others = written.runs("link-failure-00")
-    good = written.runs("link-failure-00", night_of(NIGHTS - 2))[-1]
-    assert good in written.page("compare", f"{first}.html")
-    page = written.page("runs", f"{first}.html")
-    assert f"../compare/{first}.html" in page
-    assert re.search(rf"<code>cutset compare \S+{good} \S+{first}</code>", page)
-    assert not any((written.folder / "compare" / f"{other}.html").exists() for other in others)
-
-
-@pytest.mark.slow
-def test_the_site_again_is_the_same_and_pages_of_earlier_nights_are_left_alone(copied: Written) -> None:
-    def content() -> dict[Path, str]:
-        return {page: page.read_text() for page in copied.folder.rglob("*") if page.is_file()}
-
-    write_site(copied.history, copied.folder)
-    first = content()
-    old, new = (
-        copied.folder / "runs" / f"{copied.runs('throughput-01', night)[0]}.html"
-        for night in (night_of(3), TONIGHT)
-    )
-    for page in (old, new):
-        page.write_text("changed")
-    write_site(copied.history, copied.folder)
-    assert content() == first | {old: "changed"}
-
-
-def test_a_page_of_an_earlier_night_leads_to_its_report_as_long_as_that_is_there(tmp_path: Path) -> None:
-    history = History(tmp_path / "history")
-    history.append(make_record("old", path=str(tmp_path / "runs" / "old")))
-    history.append(make_record("new", night="2026-03-15"))
-    site = tmp_path / "site"
-    page = site / "runs" / "old.html"
-    write_site(history, site)
-    assert "does not exist any more" in page.read_text()
-    made = put_run(history, "old")
-    write_site(history, site)
-    assert made.report_html.name in page.read_text()
-    made.report_html.unlink()
-    write_site(history, site)
-    assert made.report_html.name not in page.read_text()
-
-
-@pytest.mark.slow
-def test_another_program_writes_all_pages_again(copied: Written) -> None:
-    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
-    old.write_text("changed")
-    (copied.folder / "written-by").write_text("another")
-    write_site(copied.history, copied.folder)
-    assert old.read_text() != "changed"
-
-
-@pytest.mark.slow
-def test_after_a_torn_writing_all_pages_are_written_again(
-    copied: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
-    old.write_text("torn")
-    with monkeypatch.context() as torn:
-        torn.setattr("analysis.pages.nights.site.morning_content", _full_disk)
-        with pytest.raises(AnalysisError, match="disk is full"):
-            write_site(copied.history, copied.folder)
-    assert old.read_text() == "torn"
-    write_site(copied.history, copied.folder)
-    assert old.read_text() != "torn"
-
-
-def _full_disk(*_: object, **__: object) -> None:
-    raise OSError(28, "the disk is full", "index.html")
 
 
 @pytest.mark.slow
@@ -225,7 +171,7 @@ def test_nothing_of_a_history_is_taken_for_html(tmp_path: Path) -> None:
         history.append(make_record(f"run-{night}", night, **of_night))
     write_site(history, tmp_path / "site")
     pages = list((tmp_path / "site").rglob("*.html"))
-    assert len(pages) == 4
+    assert len(pages) == 2
     assert not [page for page in pages if odd in page.read_text()]
 
 
