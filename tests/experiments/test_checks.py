@@ -21,7 +21,7 @@ def load(streams: str, expected: str) -> None:
         ("50", "streams.r1.49.lost == 0"),
     ],
 )
-def test_streams_are_known_by_their_names(streams, expected):
+def test_expectations_accept_stream_names(streams, expected):
     load(streams, expected)
 
 
@@ -33,6 +33,6 @@ def test_streams_are_known_by_their_names(streams, expected):
         ("51", "streams.r1.0.lost == 0", "there are 102 streams: at most 100 have figures of their own"),
     ],
 )
-def test_a_stream_that_there_is_not_is_noticed(streams, expected, said):
+def test_an_unknown_stream_in_an_expectation_is_refused(streams, expected, said):
     with pytest.raises(InputError, match=said):
         load(streams, expected)

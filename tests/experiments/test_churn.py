@@ -1,4 +1,4 @@
-"""Arrivals and departures in numbers: what may be asked, and what a seed makes of it."""
+"""Arrivals and departures in numbers: validation, and the schedule of a seed."""
 
 from collections import Counter
 
@@ -57,7 +57,7 @@ def assert_in_turn(plan):
         runs[change.process] = starts
 
 
-def test_so_many_come_between_two_times_each_once(tmp_path):
+def test_the_given_number_of_processes_arrives_within_the_period(tmp_path):
     found = changes(tmp_path, "arrivals: [{role: member, count: 20, from: 10s, to: 30s}]")
     assert len({change.process for change in found}) == len(found) == 20
     assert {change.action for change in found} == {ProcessAction.JOIN}
@@ -65,7 +65,7 @@ def test_so_many_come_between_two_times_each_once(tmp_path):
     assert sum(change.at_us < 20_000_000 for change in found) in range(4, 17)
 
 
-def test_all_at_once_or_at_equal_distances(tmp_path):
+def test_arrivals_may_be_at_once_or_evenly_spaced(tmp_path):
     once = "arrivals: [{role: member, count: 9, from: 5s, distribution: at-once}]"
     assert {change.at_us for change in changes(tmp_path, once)} == {5_000_000}
     even = "arrivals: [{role: member, count: 5, from: 10s, to: 50s, distribution: even}]"
@@ -86,13 +86,13 @@ def test_at_a_rate_intervals_are_exponential_and_no_process_arrives_twice(tmp_pa
 
 
 @pytest.mark.parametrize(("how", "action"), [("leave", ProcessAction.LEAVE), ("crash", ProcessAction.KILL)])
-def test_a_process_that_leaves_for_good_leaves_once(tmp_path, how, action):
+def test_a_process_leaves_permanently_only_once(tmp_path, how, action):
     plan = planned(tmp_path, f"departures: [{{role: member, how: {how}, count: 100}}]")
     assert len({change.process for change in plan.changes}) == len(plan.changes) == 100
     assert {change.action for change in plan.changes} == {action}
 
 
-def test_a_process_that_is_away_comes_back_and_may_leave_again(tmp_path):
+def test_a_process_with_a_time_away_returns_and_may_leave_again(tmp_path):
     plan = planned(tmp_path, "departures: [{role: member, rate: 5/s, away: {from: 2s, to: 5s}}]")
     assert_in_turn(plan)
     gone, back = {}, []
@@ -109,7 +109,7 @@ def test_a_process_that_is_away_comes_back_and_may_leave_again(tmp_path):
 @pytest.mark.parametrize(
     ("span", "least", "most"), [("{mean: 20s}", 17, 23), ("{from: 5s, to: 25s}", 14, 16)]
 )
-def test_each_lives_for_a_lifetime_from_its_start_on(tmp_path, span, least, most):
+def test_each_process_ends_one_lifetime_after_its_start(tmp_path, span, least, most):
     churn = f"""
 arrivals: [{{role: member, count: 40, from: 1s, to: 10s}}]
 departures: [{{role: member, lifetime: {span}, away: {{mean: 4s}}}}]
@@ -148,7 +148,7 @@ departures:
         assert (each.at_us, each.until_us) == (of_group[0].at_us, of_group[-1].at_us)
 
 
-def test_the_seed_decides_and_repeats(tmp_path):
+def test_the_same_seed_gives_the_same_schedule(tmp_path):
     churn = "departures: [{role: member, rate: 1/s, away: {mean: 9s}}]"
     assert changes(tmp_path, churn) == changes(tmp_path, churn)
     assert changes(tmp_path, churn) != changes(tmp_path, churn, seed=2)
@@ -163,7 +163,7 @@ faults: [{at: 99s, stop: r0/member-3}]
     assert [change.action for change in found] == [ProcessAction.STOP]
 
 
-def test_faults_by_chance_spare_who_comes_and_goes(tmp_path):
+def test_random_faults_spare_processes_with_churn(tmp_path):
     churn = """
 arrivals: [{role: member, count: 60, to: 80s}]
 nemesis: {kinds: [crash], faults: 40}
@@ -173,7 +173,7 @@ nemesis: {kinds: [crash], faults: 40}
     assert sum(change.action is ProcessAction.KILL for change in plan.changes) > 10
 
 
-def test_clients_of_sprinkler_may_come_and_go_and_its_proxies_may_not(tmp_path):
+def test_sprinkler_clients_may_arrive_and_leave_and_proxies_may_not(tmp_path):
     plan = planned(tmp_path, "departures: [{role: client, count: 8}]", SPRINKLER)
     assert {process.role for process in plan.processes if process.name in named(plan)} == {"client"}
     with pytest.raises(InputError, match=r"departures.0.role: proxy of sprinkler may not come and go while"):

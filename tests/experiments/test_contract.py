@@ -1,4 +1,4 @@
-"""An experiment may ask less of a system than it promises, never more, and what it asks is said."""
+"""An experiment may require less of a system than it promises, never more, and the plan shows it."""
 
 import pytest
 from pydantic_core import PydanticCustomError
@@ -14,7 +14,7 @@ from topologies.loader import load_topology
 PROMISED = Contract(order="stream", delivery="exactly-once", survives=("cut", "kill"), settle_us=1_000_000)
 
 
-def test_less_may_be_asked_for():
+def test_an_experiment_may_require_less_than_the_contract():
     asked = loosened(
         PROMISED, {"order": "none", "delivery": "at-most-once", "survives": ["cut"], "settle": "3s"}
     )
@@ -36,19 +36,19 @@ def test_less_may_be_asked_for():
         ({"delivery": "maybe"}, "should be one of exactly-once"),
     ],
 )
-def test_more_is_refused(given, said):
+def test_requiring_more_than_the_contract_is_refused(given, said):
     with pytest.raises(PydanticCustomError) as error:
         loosened(PROMISED, given)
     assert said in error.value.context["message"]
 
 
-def test_a_promise_to_survive_what_is_no_fault_is_refused():
+def test_a_contract_that_survives_an_unknown_fault_is_refused():
     promised = Contract("sent", "all", "beginning", "stream", "at-most-once", survives=("cuts",))
     with pytest.raises(PydanticCustomError, match="survive an unknown kind of fault, cuts: did you mean cut"):
         loosened(promised, {})
 
 
-def test_a_plan_has_what_is_asked_for_and_its_text_says_so(capsys):
+def test_a_plan_states_the_loosened_contract(capsys):
     experiment = load_experiment("link-failure", ["contract={survives: [], order: none}"])
     plan = make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="auto")
     assert plan.declared.contract.survives == ()
@@ -57,6 +57,6 @@ def test_a_plan_has_what_is_asked_for_and_its_text_says_so(capsys):
     assert less in capsys.readouterr().out
 
 
-def test_an_experiment_that_asks_for_more_is_refused_with_its_line():
+def test_a_stricter_contract_is_refused_with_its_line():
     with pytest.raises(InputError, match=r"contract.order: asks for more than the system promises"):
         load_experiment("link-failure", ["contract={order: total}"])

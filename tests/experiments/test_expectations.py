@@ -1,4 +1,4 @@
-"""Expectations: read, and held against summaries."""
+"""Expectations: parsing, and evaluation on summaries."""
 
 import contextlib
 import math
@@ -47,7 +47,7 @@ DO_NOT = (
 )
 
 
-def test_expectations_hold_that_are_true_of_values_of_their_kind():
+def test_expectations_compare_only_values_of_the_same_kind():
     assert [text for text in HOLD if not held(text)] == [text for text in DO_NOT if held(text)] == []
 
 
@@ -59,7 +59,7 @@ def test_expectations_on_unmeasured_figures_never_hold(path, operator):
     assert not held(f"{path} {operator} 0")
 
 
-def test_the_outcome_has_the_text_and_the_value_found():
+def test_an_evaluated_expectation_has_its_text_and_the_measured_value():
     assert Expectation.parse("recovery.cut.switch_s   <=  2").evaluate(SUMMARY) == {
         "text": "recovery.cut.switch_s <= 2",
         "value": 0.98,
@@ -97,7 +97,7 @@ def test_the_text_of_an_expectation_reads_back_as_the_same(path, operator, value
 
 
 @given(st.text(max_size=80))
-def test_garbage_is_refused_and_nothing_else_happens(text):
+def test_arbitrary_text_is_parsed_or_refused(text):
     with contextlib.suppress(ValueError):
         Expectation.parse(text).evaluate(SUMMARY)
 
@@ -132,7 +132,7 @@ def test_paths_into_the_summary_are_known(path):
         "streams.r1.loss",
     ],
 )
-def test_paths_that_lead_nowhere_are_noticed(path):
+def test_unknown_paths_are_refused(path):
     assert path_problem(path, ["cut"])
 
 

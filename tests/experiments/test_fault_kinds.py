@@ -24,14 +24,14 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
-def test_a_region_that_is_not_there_is_refused(kind):
+def test_an_unknown_region_is_refused(kind):
     fault = UNKNOWN.get(kind, f"{kind}: r9/proxy-0")
     with pytest.raises(InputError, match=r"r9"):
         load_experiment("link-failure", [f"faults=[{{name: it, at: 5s, {fault}}}]", "expect=[]"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_is_called_like_a_field_of_another(kind):
+def test_no_kind_has_the_name_of_another_kinds_field(kind):
     names = {field.alias or name for name, field in kind.model_fields.items()}
     assert names & {*KIND_NAMES} == {kind.kind}
 
@@ -39,7 +39,7 @@ def test_no_kind_is_called_like_a_field_of_another(kind):
 read = TypeAdapter(Faults).validate_python
 
 
-def test_a_fault_without_a_name_is_called_by_its_kind_and_number():
+def test_an_unnamed_fault_gets_its_kind_and_number_as_name():
     faults = read(
         [
             {"at": "1s", "cut": ["r0", "r1"]},
@@ -51,7 +51,7 @@ def test_a_fault_without_a_name_is_called_by_its_kind_and_number():
     assert [fault.name for fault in faults] == ["cut-1", "isolate-1", "cut-2", "mend"]
 
 
-def test_a_given_name_that_meets_a_made_one_is_refused():
+def test_a_name_equal_to_a_generated_one_is_refused():
     with pytest.raises(ValidationError, match=r"the name cut-2 is taken by faults\.0"):
         read([{"at": "1s", "isolate": "r0", "name": "cut-2"}, *[{"at": "1s", "cut": ["r0", "r1"]}] * 2])
 

@@ -1,4 +1,4 @@
-"""A topology may stand inside its experiment: it is as good as one in a file of its own."""
+"""A topology inside an experiment behaves like one in a file of its own."""
 
 import pytest
 
@@ -122,6 +122,6 @@ def test_an_experiment_does_not_depend_on_its_place(tmp_path, monkeypatch):
         assert load_experiment("../small.yaml") == here
 
 
-def test_an_error_with_a_swept_topology_is_written_as_people_write_it(load):
+def test_an_error_in_a_swept_topology_shows_it_as_in_the_file(load):
     with pytest.raises(InputError, match=r"with topology=\{kind: ring, regions: 2\}: "):
         load(f"{GOOD}sweep: {{topology: [{{kind: ring, regions: 2}}]}}\n")

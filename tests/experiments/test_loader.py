@@ -1,4 +1,4 @@
-"""Experiment files: what they mean, and what is said of those that cannot be used."""
+"""Experiment files: their meaning, and the errors for invalid ones."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ MAY_LOSE = {
 
 
 @pytest.mark.parametrize("name", experiment_names())
-def test_every_experiment_here_can_be_used_is_named_as_its_file_and_expects_no_wrong_events(name):
+def test_every_shipped_experiment_is_valid_named_after_its_file_and_expects_no_wrong_events(name):
     experiment = load_experiment(name)
     assert experiment.name == name
     assert experiment.description
@@ -61,7 +61,7 @@ def test_plain_json_of_an_experiment_reads_back_as_the_same(load):
     assert Experiment.model_validate(experiment.to_json()) == experiment
 
 
-def test_captures_may_be_none_or_cut_short(load):
+def test_captures_may_be_none_or_truncated(load):
     assert load(GOOD).captures.where == ("hosts", "gateways")
     assert load(GOOD).captures.snaplen_bytes is None
     assert load(GOOD, "captures=none").captures.where == ()
@@ -167,7 +167,7 @@ def test_errors_name_file_line_and_field(load, old, new, line, said):
     assert refusal(load, changed(old, new)).startswith(f"small.yaml:{line}: {said}")
 
 
-def test_an_error_in_a_topology_beside_the_experiment_is_named_from_anywhere(load, tmp_path, monkeypatch):
+def test_an_error_in_the_experiments_topology_file_names_its_path(load, tmp_path, monkeypatch):
     net = tmp_path / "net.yaml"
     net.write_text("name: net\nregions: {r0: {}, r1: {}}\nlinks:\n  - {between: [r0, r1]}\n")
     with pytest.raises(InputError):
@@ -196,7 +196,7 @@ def test_too_many_processes_are_refused(load):
         load(changed("client: 2", "client: 65000"))
 
 
-def test_fields_that_are_left_out_do_not_count_whether_the_file_or_an_override_gives_them():
+def test_left_out_fields_are_removed_from_file_and_overrides():
     overrides = ("duration=15s", "faults.cut.at=70s", "sweep={no.such.field: [1]}")
     file = read_experiment("link-failure", overrides, ("faults", "nemesis", "expect", "sweep"))
     assert (file.experiment.faults, file.experiment.expect, file.experiment.sweep) == ((), (), {})
@@ -205,13 +205,13 @@ def test_fields_that_are_left_out_do_not_count_whether_the_file_or_an_override_g
     assert file.point({"workload.rate": "1/s"}).faults == ()
 
 
-def test_a_file_of_which_nothing_can_be_left_out_is_refused_as_ever(tmp_path: Path):
+def test_leave_out_on_a_file_without_fields_gives_the_usual_error(tmp_path: Path):
     (tmp_path / "list.yaml").write_text("[faults]")
     with pytest.raises(InputError, match=r"list\.yaml:1: .*should be"):
         read_experiment(str(tmp_path / "list.yaml"), (), ("faults",))
 
 
-def test_a_system_s_file_that_is_not_there_is_named_with_its_line(tmp_path):
+def test_a_missing_system_file_is_reported_with_its_line(tmp_path):
     (tmp_path / "small.yaml").write_text("name: small\ntopology: ring-3\nsystem: ./nowhere.yaml\n")
     with pytest.raises(InputError, match=r"small\.yaml:3: system: there is no file \./nowhere\.yaml"):
         load_experiment(str(tmp_path / "small.yaml"))
@@ -220,7 +220,7 @@ def test_a_system_s_file_that_is_not_there_is_named_with_its_line(tmp_path):
 read = TypeAdapter(Roles).validate_python
 
 
-def test_a_region_may_have_counts_beside_the_default():
+def test_a_region_may_override_default_counts():
     roles = read({"r0": {"proxy": 1, "driver": 4}, "default": {"proxy": 1}})
     assert counts_in(roles, "r0") == {"proxy": 1, "driver": 4}
     assert counts_in(roles, "r1") == {"proxy": 1}

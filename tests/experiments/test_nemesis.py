@@ -1,4 +1,4 @@
-"""Faults by chance: the same seed means the same ones, and every seed's stay within the bounds."""
+"""Random faults: a seed always gives the same ones, and those of every seed stay within the bounds."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def faults(seed: int, experiment: Experiment = EXPERIMENT) -> tuple[ExperimentFa
 
 
 def spans(found: Sequence[ExperimentFault]) -> dict[str, list[tuple[int, int]]]:
-    """When each process is disturbed, by process; fails unless every disturbance is mended by its like."""
+    """Return when each process is disturbed; fail unless the matching fault ends every disturbance."""
     by_process: defaultdict[str, list[ProcessFault]] = defaultdict(list)
     for fault in found:
         if isinstance(fault, ProcessFault):
@@ -48,14 +48,14 @@ def spans(found: Sequence[ExperimentFault]) -> dict[str, list[tuple[int, int]]]:
     return disturbed
 
 
-def test_a_seed_means_the_same_faults_whenever_it_is_asked():
+def test_the_same_seed_gives_the_same_faults():
     first = faults(7)
     assert first == faults(7)
     assert (first[0].name, first[0].kind, first[0].target) == ("n13-cut", "cut", "r0-r2")
 
 
 @given(SEEDS)
-def test_nothing_is_disturbed_before_the_start_or_in_the_quiet_time(seed):
+def test_no_disturbance_is_before_the_start_or_in_the_quiet_time(seed):
     nemesis = EXPERIMENT.nemesis
     assert nemesis is not None
     last_us = EXPERIMENT.duration_us - nemesis.quiet_us
@@ -67,7 +67,7 @@ def test_nothing_is_disturbed_before_the_start_or_in_the_quiet_time(seed):
 
 
 @given(SEEDS)
-def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
+def test_a_process_has_settle_time_between_two_disturbances(seed):
     nemesis = EXPERIMENT.nemesis
     assert nemesis is not None
     for disturbed in spans(faults(seed)).values():
@@ -78,7 +78,7 @@ def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
 
 
 @given(SEEDS)
-def test_clocks_are_set_forward_and_back_and_no_later_right_than_the_quiet_time(seed):
+def test_clock_faults_go_both_ways_and_end_before_the_quiet_time(seed):
     experiment = load_experiment("nemesis", ["nemesis.kinds=[clock]", "nemesis.offset=2s"])
     assert experiment.nemesis is not None
     found = experiment.all_faults(TOPOLOGY, seed)
@@ -112,7 +112,7 @@ def test_a_process_with_little_memory_is_killed_at_the_end_and_restarted(seed):
             assert then == ["kill", "restart"]
 
 
-def test_some_packets_of_a_link_are_drawn_by_process_and_port_and_a_seed_without_them_stays():
+def test_packet_selections_are_drawn_without_changing_seeds_that_have_none():
     kinds = "nemesis.kinds=[delay, loss]"
     some = load_experiment("nemesis", [kinds, "nemesis.selects=60%", "nemesis.ports=[7000]"])
     found = [fault for seed in range(30) for fault in faults(seed, some) if isinstance(fault, SetLink)]
@@ -152,20 +152,20 @@ def test_every_seed_makes_a_plan_whose_links_end_as_they_began(seed):
     assert {fault.name for fault in plan.faults} == {fault.name for fault in faults(seed, drawn)}
 
 
-def test_a_proxy_without_replicas_is_left_alone():
+def test_a_proxy_without_replicas_is_not_disturbed():
     alone = load_experiment("nemesis", ["roles.proxy=1", "nemesis.kinds=[crash, pause]"])
     targets = {fault.target for seed in range(30) for fault in faults(seed, alone)}
     assert targets
     assert not any("proxy" in target for target in targets)
 
 
-def test_processes_that_the_experiment_itself_disturbs_are_left_alone():
+def test_processes_with_faults_of_the_experiment_get_no_random_faults():
     own = load_experiment("nemesis", ["faults=[{at: 3s, leave: r0/client-0}]"])
     for seed in range(30):
         assert "r0/client-0" not in [fault.target for fault in faults(seed, own)[1:]]
 
 
-def test_settings_are_drawn_by_the_seed_and_every_value_comes():
+def test_settings_are_drawn_by_the_seed_and_every_value_occurs():
     seen = defaultdict(set)
     for seed in range(60):
         drawn = EXPERIMENT.drawn(seed)
@@ -202,7 +202,7 @@ def test_a_region_that_loses_power_falls_silent_and_comes_back_as_a_whole(kind, 
 
 
 @given(SEEDS)
-def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(seed):
+def test_a_region_without_power_has_no_other_disturbance_until_it_has_settled(seed):
     assert POWER.nemesis is not None
     disturbing = defaultdict(list)
     for fault in faults(seed, POWER):
@@ -227,5 +227,5 @@ def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(see
         ("nemesis.roles=[prxy]", "nemesis.roles.0: sprinkler has no such role: did you mean proxy?"),
     ],
 )
-def test_a_nemesis_that_cannot_be_is_refused(override, said):
+def test_an_invalid_nemesis_is_refused(override, said):
     assert said in refusal(load_experiment, "nemesis", [override])

@@ -1,4 +1,4 @@
-"""`--set` reaches every field, and an error in what it sets names it instead of a line of the file."""
+"""`--set` reaches every field, and an error in its value names the override instead of a line of the file."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def error_of(*overrides: str) -> str:
     return refusal(load, *overrides)
 
 
-def test_fields_that_the_file_does_not_have_can_be_set():
+def test_an_override_may_set_a_field_missing_in_the_file():
     experiment = load("drain=3s", "parameters.port=9000")
     assert (experiment.drain_us, experiment.all_parameters()["port"]) == (3_000_000, 9000)
 
@@ -31,7 +31,7 @@ def test_values_are_yaml():
     assert load("description=a = b").description == "a = b"
 
 
-def test_null_takes_a_field_away():
+def test_null_removes_a_field():
     experiment = load("workload.rate=null", "workload.closed_loop=true", "paper=null", "faults.restore=null")
     assert experiment.workload.rate_per_s is None
     assert experiment.paper is None
@@ -63,13 +63,13 @@ def test_errors_name_the_override(override, said):
         ("[{at: 5s, cut: [r0, r1]}, {at: 70s, cut: [r1, r2]}]", "fault cut-2: --set faults.1.at"),
     ],
 )
-def test_a_fault_that_is_too_late_is_named_and_so_is_what_moves_it(faults, how):
+def test_a_fault_after_the_end_is_named_with_the_override_that_moves_it(faults, how):
     assert error_of(f"faults={faults}", "expect=[]").endswith(
         f"the end of the run, 60 s ({how}=\u2026 moves it)"
     )
 
 
-def test_an_error_elsewhere_that_an_override_brings_about_has_its_line_in_the_file():
+def test_an_error_caused_by_an_override_elsewhere_has_its_line_in_the_file():
     assert "link-failure.yaml:13: faults.0.cut: three-regions has no region r3" in error_of(
         "topology=three-regions"
     )

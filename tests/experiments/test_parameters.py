@@ -1,4 +1,4 @@
-"""Parameters follow from the systems' own dataclasses alone."""
+"""Parameters are defined only by the systems' own dataclasses."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ def _one_system(monkeypatch):
     monkeypatch.setattr(declared, "systems", lambda: {"toy": toy})
 
 
-def test_names_have_no_units_and_values_have():
+def test_units_are_in_values_and_not_in_names():
     given = {
         "period": "2s",
         "limit": "4KiB",
@@ -64,14 +64,14 @@ def test_names_have_no_units_and_values_have():
         ({"limit": "1GB"}, (), "the limit is more than the link carries"),
     ],
 )
-def test_problems_lead_to_the_parameter(given, path, said):
+def test_errors_name_the_parameter(given, path, said):
     with pytest.raises(PydanticCustomError) as error:
         parameters.complete_parameters("toy", given)
     assert error.value.context["path"] == path
     assert said in error.value.context["message"]
 
 
-def test_the_schema_has_the_defaults_as_they_are_written():
+def test_the_schema_has_defaults_as_in_a_file():
     properties = parameters.parameters_schema("toy")["properties"]
     assert {name: schema["default"] for name, schema in properties.items()} == {
         "period": "1s",

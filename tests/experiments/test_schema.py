@@ -18,7 +18,7 @@ def test_every_field_is_described(schema):
             assert field.get("description"), name
 
 
-def test_every_kind_of_fault_is_there_and_needs_its_action(schema):
+def test_the_schema_has_every_kind_of_fault_with_its_action_required(schema):
     parts = schema["$defs"]
     required = [
         parts[name]["required"] for name in parts if "at" in parts[name]["properties"] and name != "Traffic"
@@ -28,7 +28,7 @@ def test_every_kind_of_fault_is_there_and_needs_its_action(schema):
         assert sum(kind in names for names in required) == 1
 
 
-def test_parameters_follow_the_system(schema):
+def test_the_schema_has_the_parameters_of_each_system(schema):
     rules = schema["allOf"]
     found = {
         rule["if"]["properties"]["system"]["const"]: rule["then"]["properties"]["parameters"]["properties"]
@@ -38,7 +38,7 @@ def test_parameters_follow_the_system(schema):
     assert found["scribe"]["tree_timeout"]["default"] == "1500ms"
 
 
-def test_defaults_are_as_people_write_them(schema):
+def test_defaults_in_the_schema_have_units(schema):
     properties = schema["properties"]
     assert {"const": "none"} in properties["captures"]["anyOf"]
     assert properties["drain"]["default"] == "10s"

@@ -1,4 +1,4 @@
-"""Faults by chance with `stays: connected`: links are lost for good, and those left connect all regions."""
+"""Random faults with `stays: connected`: links are lost permanently, and the others connect all regions."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def left_in_the_end(experiment: Experiment, topology: Topology, seed: int) -> li
 
 
 @pytest.mark.parametrize("name", LINKED)
-def test_every_topology_that_ships_stays_connected_in_the_end(load, name):
+def test_every_shipped_topology_stays_connected(load, name):
     experiment, topology = load(name), load_topology(name)
     lost = 0
     for seed in range(10):
@@ -75,7 +75,7 @@ def test_every_topology_that_ships_stays_connected_in_the_end(load, name):
 
 
 @given(seed=st.integers(0, 2**63))
-def test_as_many_are_drawn_as_asked_and_a_link_is_lost_at_most_once(seed):
+def test_the_requested_number_of_links_is_lost_each_at_most_once(seed):
     topology = load_topology("grid-3x3")
     content = {
         "name": "x", "topology": "grid-3x3", "system": "sprinkler", "roles": {"proxy": 1, "driver": 1},
@@ -93,7 +93,7 @@ def test_as_many_are_drawn_as_asked_and_a_link_is_lost_at_most_once(seed):
     assert found == experiment.all_faults(topology, seed)
 
 
-def test_seeds_draw_all_kinds_and_every_number(load):
+def test_all_kinds_and_counts_are_drawn(load):
     experiment, topology = load("mesh-4"), load_topology("mesh-4")
     drawn = [experiment.all_faults(topology, seed) for seed in range(60)]
     assert {len(faults) for faults in drawn} == {1, 2, 3}
@@ -117,11 +117,11 @@ def test_permanent_cuts_of_the_experiment_count_as_lost_links(load):
         ("ring-6", {"faults": "[{at: 1s, isolate: r0}]"}, "ring-6 is not connected even without random"),
     ],
 )  # fmt: skip
-def test_a_draw_that_cannot_be_is_refused_in_one_line(load, topology, changed, said):
+def test_an_impossible_draw_is_refused_in_one_line(load, topology, changed, said):
     assert refusal(load, topology, **changed).startswith(f"torn.yaml:9: nemesis.stays: {said}")
 
 
-def test_a_range_the_wrong_way_round_is_refused(load):
+def test_a_reversed_range_is_refused(load):
     with pytest.raises(InputError, match=r"nemesis\.faults\.from: is more than `to`"):
         load("ring-6", count="{from: 3, to: 1}")
     with pytest.raises(InputError, match=r"nemesis\.faults: should be a number or a range, such as"):

@@ -1,4 +1,4 @@
-"""Suites' files: what they mean, and what is said of those that cannot be used."""
+"""Suites' files: their meaning, and the errors for invalid ones."""
 
 from datetime import date
 from pathlib import Path
@@ -41,13 +41,13 @@ def refused(read, old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_every_suite_here_can_be_used_and_is_named_as_its_file(name):
+def test_every_shipped_suite_is_valid_and_named_after_its_file(name):
     file = read_suite(name)
     assert file.suite.suite == name
     assert file.suite.description
 
 
-def test_the_quick_suite_has_five_experiments_and_is_over_in_25_minutes():
+def test_the_quick_suite_has_five_experiments_and_fits_into_25_minutes():
     suite = read_suite("quick").suite
     assert len({entry.experiment for entry in suite.entries}) >= 5
     assert suite.budget_us <= 25 * 60 * 1_000_000
@@ -67,7 +67,7 @@ def test_entries_are_experiments_with_settings(read):
     assert [file.place(entry) for entry in (cut, peak, virtual)] == ["local", "local", "simulator"]
 
 
-def test_an_entry_is_one_point_whatever_the_experiment_sweeps_and_repeats(read):
+def test_an_entry_ignores_the_sweep_and_repeat_of_its_experiment(read):
     file = read(GOOD)
     assert file.experiments["peak"].experiment.sweep == {}
     assert file.experiments["peak"].experiment.repeat == 1
@@ -159,22 +159,22 @@ def test_errors_name_file_line_and_field(read, old, new, said):
         ("links: nettem", "links: should be 'auto', 'netem' or 'relay', not 'nettem'"),
     ],
 )
-def test_the_only_entry_is_blamed_for_its_own_mistake(read, field, said):
+def test_an_error_in_the_only_entry_names_its_field(read, field, said):
     text = f"suite: one\nbudget: 1min\nentries:\n  - name: cut\n    experiment: link-failure\n    {field}\n"
     assert refusal(read, text) == f"small.yaml:6: entries.0.{said}"
 
 
-def test_a_suite_of_no_known_name_is_refused_with_those_that_are():
+def test_an_unknown_suite_is_refused_with_the_known_names():
     with pytest.raises(InputError, match=r"quik: no suite of this name: known are .*quick"):
         read_suite("quik")
 
 
-def test_a_suite_survives_its_own_json():
+def test_a_suite_reads_back_from_json():
     suite = read_suite("quick").suite
     assert Suite.model_validate(suite.model_dump(mode="json", by_alias=True, exclude_none=True)) == suite
 
 
-def test_editors_get_a_schema_with_the_names_that_people_write():
+def test_the_schema_has_the_field_names_of_files():
     entry = suite_schema()["$defs"]["SuiteEntry"]
     assert {"name", "experiment", "set", "repeat", "budget", "allow_failure"} <= set(entry["properties"])
     assert entry["required"] == ["name"]

@@ -1,4 +1,4 @@
-"""A system that gives up before an answer can come is refused on such a topology, in one line."""
+"""A timeout shorter than the round trips of the topology is refused in one line."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def written(tmp_path):
     return write
 
 
-def test_probes_that_give_up_before_an_answer_by_a_detour_can_come_are_refused(written, capsys):
+def test_probe_timeouts_shorter_than_the_longest_detour_are_refused(written, capsys):
     path = written("ring-8", "{probe_timeout: 250ms}")
     assert main.run(["plan", path]) == 2
     said = capsys.readouterr().err.strip()
@@ -60,7 +60,7 @@ def test_without_a_shorter_detour_the_route_itself_counts(written):
         load_experiment(written("star-4", "{probe_timeout: 50ms}"))
 
 
-def test_a_default_that_is_too_short_is_said_to_be_one(tmp_path, capsys):
+def test_a_default_timeout_that_is_too_short_is_reported_as_a_default(tmp_path, capsys):
     topology = "{name: far, regions: {a: {}, b: {}}, links: [{between: [a, b], delay: 900ms}]}"
     path = tmp_path / "waits.yaml"
     path.write_text(EXPERIMENT.format(topology=topology, parameters="{}", **SPRINKLER))
@@ -72,5 +72,5 @@ def test_a_default_that_is_too_short_is_said_to_be_one(tmp_path, capsys):
 
 @pytest.mark.parametrize("topology", [file.stem for file in files_in(FOLDER)])
 @pytest.mark.parametrize("system", [SCRIBE, SPRINKLER], ids=["scribe", "sprinkler"])
-def test_the_defaults_do_on_every_topology_that_ships(written, topology, system):
+def test_default_timeouts_suffice_on_every_shipped_topology(written, topology, system):
     load_experiment(written(topology, system=system))

@@ -1,4 +1,4 @@
-"""Reading YAML: lines, bounds, and one clear error for everything that is not a file we can use."""
+"""Reading YAML: line numbers, bounds, and one clear error for every invalid file."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ def test_an_empty_file_and_a_second_document_are_refused():
     assert "not valid YAML" in error_of("a: 1\n---\nb: 2\n")
 
 
-def test_tags_and_keys_that_are_no_text_are_refused():
+def test_tags_and_keys_other_than_text_are_refused():
     assert "has no meaning here" in error_of("a: !!python/object:os.system x")
     assert "should be plain text" in error_of("? [a, b]\n: 1\n")
     assert "cannot be read as a value" in error_of("a: " + "9" * 5000)
@@ -66,7 +66,7 @@ def test_size_is_bounded(tmp_path):
         read_document(path)
 
 
-def test_files_that_cannot_be_read_say_why(tmp_path):
+def test_the_error_for_an_unreadable_file_has_the_reason(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.yaml: cannot be read: No such file"):
         read_document(tmp_path / "nowhere.yaml")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
@@ -76,7 +76,7 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         read_document(tmp_path / "latin.yaml")
 
 
-def test_a_file_is_named_from_the_working_directory(tmp_path, monkeypatch):
+def test_errors_name_a_file_relative_to_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_text("[")
     with pytest.raises(InputError) as error:
@@ -117,5 +117,5 @@ def test_only_true_and_false_are_booleans():
         "--- a\n--- b", "a: *nope",
     ],
 )  # fmt: skip
-def test_yaml_reads_the_same_with_libyaml_and_without(text):
+def test_yaml_is_read_equally_with_and_without_libyaml(text):
     assert nodes_of(compose, text) == nodes_of(partial(yaml.compose, Loader=yaml.SafeLoader), text)

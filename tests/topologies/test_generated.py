@@ -1,4 +1,4 @@
-"""Topologies that are generated: what each kind is, and what is said of parameters that fit none."""
+"""Generated topologies: the graph of each kind, and the errors for impossible parameters."""
 
 from collections import Counter
 from pathlib import Path
@@ -51,12 +51,12 @@ def joined(topology: Topology) -> set[str]:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_each_kind_joins_the_regions_that_its_name_says(load, fields, links):
+def test_each_kind_has_the_expected_links(load, fields, links):
     assert joined(load(*fields, f"delays: {RANGE}")) == links
 
 
 @given(st.integers(4, 14), st.integers(2, 3), st.integers(0, 10_000))
-def test_random_graphs_are_what_they_should_be_whatever_the_seed(regions, degree, seed):
+def test_random_regular_graphs_are_connected_and_regular_for_every_seed(regions, degree, seed):
     if regions * degree % 2:
         regions += 1
     model = Regular.model_validate(
@@ -69,7 +69,7 @@ def test_random_graphs_are_what_they_should_be_whatever_the_seed(regions, degree
     assert connected(range(regions), edges)
 
 
-def test_cross_links_join_what_the_tree_does_not(load):
+def test_cross_links_join_regions_that_the_tree_does_not(load):
     fields = ["kind: tree", "regions: 7", f"delays: {RANGE}"]
     tree, crossed = load(*fields), load(*fields, "cross_links: 3")
     assert joined(tree) < joined(crossed)
@@ -114,7 +114,7 @@ def test_a_generated_topology_is_plain_and_reads_back():
             assert Topology.model_validate(content) == topology
 
 
-def test_every_kind_comes_with_a_topology_and_all_that_come_with_cutset_are_connected():
+def test_every_kind_has_a_shipped_topology_and_all_shipped_ones_are_connected():
     shipped = {name.split("-")[0] for name in topology_names()}
     for kind in KINDS:
         assert {"regular": "random", "transit-stub": "transit"}.get(kind, kind) in shipped

@@ -1,4 +1,4 @@
-"""A host's IGMPv3 reports tell which groups it has joined (RFC 3376, section 5.1)."""
+"""A host's IGMPv3 reports give the groups that it has joined (RFC 3376, section 5.1)."""
 
 import socket
 import struct
@@ -31,18 +31,18 @@ def report(*records: Record) -> bytes:
         ([(9, ["10.0.0.1"])], []),
     ],
 )
-def test_a_host_is_a_member_while_it_takes_any_source(records: list[Record], changes: list[bool]) -> None:
+def test_a_host_is_a_member_while_it_accepts_any_source(records: list[Record], changes: list[bool]) -> None:
     expected = [(NUMBER, joined) for joined in changes]
     assert JoinedGroups().take(report(*records)) == expected
     one_by_one = JoinedGroups()
     assert [change for each in records for change in one_by_one.take(report(each))] == expected
 
 
-def test_a_report_that_is_cut_off_tells_what_it_has() -> None:
+def test_the_complete_records_of_a_truncated_report_count() -> None:
     whole = report((TO_EXCLUDE, []), (ALLOW, ["10.0.0.1"]))
     for length in range(len(whole) + 1):
         assert JoinedGroups().take(whole[:length]) == ([(NUMBER, True)] if length >= 16 else [])
 
 
-def test_other_messages_tell_nothing() -> None:
+def test_other_messages_are_ignored() -> None:
     assert JoinedGroups().take(bytes([0x16, 0, 0, 0, *NUMBER.to_bytes(4, "big")])) == []

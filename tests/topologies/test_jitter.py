@@ -26,14 +26,14 @@ def links_of(folder: Path, link: str, table: str | None = None) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_deviations_go_from_least_to_largest_and_have_the_mean_0(name: str) -> None:
+def test_quantiles_ascend_and_have_the_mean_0(name: str) -> None:
     values = [deviation(named_quantiles(name), n / 1000) for n in range(1001)]
     assert values == sorted(values)
     assert -1 <= values[0] < 0 < values[-1] == 1
     assert abs(sum(values) / len(values)) < 0.01
 
 
-def test_a_table_gives_jitter_and_deviations_and_its_path_starts_from_the_topology(tmp_path: Path) -> None:
+def test_a_table_gives_jitter_and_deviations_and_its_path_is_relative_to_the_topology(tmp_path: Path) -> None:
     topology = load_topology(str(links_of(tmp_path, "jitter_distribution: delays.csv", TABLE)))
     parameters = topology.links[0].forward_parameters
     assert parameters.jitter_us == 40_000
@@ -55,7 +55,7 @@ def test_a_table_gives_jitter_and_deviations_and_its_path_starts_from_the_topolo
         ("jitter_distribution: delays.csv", "quantile,delay_ms\n0,x\n1,9\n", "2.*delay_ms"),
     ],
 )
-def test_what_no_link_can_have_is_refused_in_one_line(
+def test_impossible_jitter_is_refused_in_one_line(
     tmp_path: Path, link: str, table: str | None, said: str
 ) -> None:
     with pytest.raises(InputError, match=said) as caught:

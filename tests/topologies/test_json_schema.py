@@ -1,4 +1,4 @@
-"""The JSON schema of topology files says what the loader says, as people write it."""
+"""The JSON schema of topology files accepts and refuses the same as the loader."""
 
 import re
 
@@ -21,7 +21,7 @@ def test_fields_are_described_and_unknown_ones_refused_at_every_level(schema):
             assert field.get("description"), name
 
 
-def test_quantities_are_text_with_a_unit_as_files_have_it_and_so_are_their_defaults(schema):
+def test_quantities_and_their_defaults_are_text_with_a_unit(schema):
     lan, link = (schema["$defs"][name]["properties"] for name in ("Lan", "Link"))
     assert lan["delay"]["type"] == "string"
     assert (lan["delay"]["default"], lan["rate"]["default"]) == ("1ms", "1gbit")
@@ -33,7 +33,7 @@ def test_quantities_are_text_with_a_unit_as_files_have_it_and_so_are_their_defau
     assert not re.search(link["delay"]["pattern"], "15 seconds-ish")
 
 
-def test_a_file_is_of_regions_and_links_or_of_one_kind(schema):
+def test_a_file_has_regions_and_links_or_one_kind(schema):
     names = [choice["$ref"].removeprefix("#/$defs/") for choice in schema["oneOf"]]
     assert names[0] == "Topology"
     kinds = [schema["$defs"][name]["properties"]["kind"]["const"] for name in names[1:]]

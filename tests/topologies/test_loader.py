@@ -1,4 +1,4 @@
-"""Topology files: what they mean, and what is said of those that cannot be used."""
+"""Topology files: their meaning, and the errors for invalid ones."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_four_regions_has_the_latencies_of_figure_8():
     assert lans == {LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}
 
 
-def test_directions_differ_where_they_are_told_to(load):
+def test_forward_and_backward_override_single_values(load):
     text = changed("delay: 20ms, rate: 1gbit", "delay: 20ms, loss: 1%, backward: {delay: 50ms, jitter: 5ms}")
     link = load(text).links[0]
     assert link.forward_parameters == LinkParameters(delay_us=20_000, loss=0.01)
@@ -71,7 +71,7 @@ links:
 """
 
 
-def test_of_parallel_links_weight_then_delay_choose_one_for_each_direction(load):
+def test_routes_use_the_parallel_link_of_least_weight_then_delay_in_each_direction(load):
     topology = load(PARALLEL)
     carried = {hop: link.name for hop, link in carriers(topology).items()}
     assert carried == {
@@ -109,7 +109,7 @@ def test_the_cut_set_is_the_links_between_groups():
     assert [link.name for link, _ in topology.cut_set([["r0"], ["r1"]])] == ["r0-r1"]
 
 
-def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(load):
+def test_a_link_needs_no_delay_if_both_directions_have_one(load):
     directions = "forward: {delay: 100ms}, backward: {delay: 30ms}, jitter: 20ms"
     topology = load(changed("delay: 20ms", directions))
     (link,) = topology.links
@@ -147,7 +147,7 @@ def test_the_first_of_several_mistakes_in_the_file_is_named(load):
         load(GOOD.replace("lan: {delay", "lan: {dley").replace("delay: 20ms", "delay: 20"))
 
 
-def test_the_only_link_or_region_is_blamed_for_its_own_mistake(load):
+def test_an_error_in_the_only_link_or_region_names_its_field(load):
     with pytest.raises(InputError, match=r"pair\.yaml:6: links\.0\.dely: unknown field"):
         load(GOOD.replace("delay: 20ms", "dely: 20ms"))
     with pytest.raises(InputError, match=r"pair\.yaml:3: regions\.r0\.lna: unknown field"):
@@ -166,7 +166,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 @pytest.mark.parametrize("name", topology_names())
-def test_every_topology_here_can_be_used_is_named_as_its_file_and_reads_back_from_a_run(name):
+def test_every_shipped_topology_is_valid_named_after_its_file_and_reads_back(name):
     topology = load_topology(name)
     assert topology.name == name
     assert topology.description
@@ -233,7 +233,7 @@ def test_other_names_have_a_nearest_valid_one(written, name):
 
 
 @given(st.text(max_size=60))
-def test_the_nearest_name_is_valid_and_stays(written):
+def test_the_nearest_valid_name_is_a_fixed_point(written):
     name = region_name(written)
     assert region_name(name) == name
     if (

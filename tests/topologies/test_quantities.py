@@ -1,4 +1,4 @@
-"""Quantities: what people write, what is refused, and that nothing is lost on the way there and back."""
+"""Quantities: parsing, refusals, and lossless formatting."""
 
 import contextlib
 
@@ -34,7 +34,7 @@ from topologies.quantities import (
         (parse_fraction, "1%", 0.01),
     ],
 )
-def test_units_are_understood(parse, text, value):
+def test_quantities_are_parsed_with_their_units(parse, text, value):
     assert parse(text) == value
 
 
@@ -64,22 +64,22 @@ def test_ambiguous_quantities_are_refused(parse, text, said):
 
 
 @given(st.sampled_from([DURATION, RATE, SIZE]), st.integers(0, LARGEST))
-def test_whole_quantities_come_back_from_their_text(quantity: Quantity, value: int):
+def test_whole_quantities_round_trip_through_text(quantity: Quantity, value: int):
     assert quantity.parse(quantity.format(value)) == value
 
 
 @given(st.sampled_from([EVENT_RATE, FRACTION]), st.decimals(0, 1, places=9))
-def test_fractions_come_back_from_their_text(quantity: Quantity, value):
+def test_fractions_round_trip_through_text(quantity: Quantity, value):
     assert quantity.parse(quantity.format(float(value))) == float(value)
 
 
 @given(st.sampled_from(BY_SUFFIX), st.text(max_size=60))
-def test_garbage_is_refused_and_nothing_else_happens(quantity: Quantity, text: str):
+def test_arbitrary_text_is_parsed_or_refused(quantity: Quantity, text: str):
     with contextlib.suppress(QuantityError):
         assert 0 <= quantity.parse(text) <= LARGEST
 
 
-def test_a_field_is_written_without_its_unit():
+def test_yaml_names_have_no_unit():
     names = ("delay_us", "rate_bits_per_s", "rate_per_s", "event_size_bytes", "queue_packets", "loss")
     assert [yaml_name(name) for name in names] == ["delay", "rate", "rate", "event_size", "queue", "loss"]
     assert quantity_of("rate_bits_per_s") is RATE

@@ -1,4 +1,4 @@
-"""The greatest round trips of a topology, on the usual routes and round a link that is cut."""
+"""The largest round trips of a topology, on routes and on detours around a cut link."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_round_trip_has_both_directions_with_their_jitter_and_both_lans():
     assert (trip.us, str(trip)) == (10_000 + 5_000 + 30_000 + 2 * 2_000, "a-b")
 
 
-def test_a_detour_leads_through_the_nearest_host_that_does_without_the_link():
+def test_a_detour_uses_the_nearest_host_reachable_without_the_link():
     links = {
         ("a", "b"): ms(10),
         ("a", "c"): ms(50),
@@ -39,5 +39,5 @@ def test_a_detour_leads_through_the_nearest_host_that_does_without_the_link():
 @pytest.mark.parametrize(
     "links", [[("h", "a"), ("h", "b"), ("h", "c")], [("a", "h"), ("h", "b"), ("b", "c")]]
 )
-def test_no_relay_helps_if_every_path_crosses_the_link(links):
+def test_there_is_no_detour_if_every_path_crosses_the_link(links):
     assert greatest_detour(network(dict.fromkeys(links, ms(10)), "h", "a", "b", "c")) is None

@@ -1,4 +1,4 @@
-"""Recorded links: what is read from files, their steps, and what a rate that varies lets through."""
+"""Recorded links: reading of files, steps, and transmissions at a varying rate."""
 
 from pathlib import Path
 from random import Random
@@ -21,9 +21,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(times_ms)
-def test_a_trace_lets_as_many_packets_through_as_it_has_lines_and_each_in_its_own_step(
-    file: Path, times: list[int]
-) -> None:
+def test_a_rate_trace_delivers_one_packet_per_line_in_its_step(file: Path, times: list[int]) -> None:
     file.write_text("".join(f"{at}\n" for at in times))
     steps = read_rate_trace(file)
     assert (steps.file, steps.period_us) == ("link.trace", times[-1] * 1000)
@@ -57,7 +55,7 @@ def test_an_invalid_trace_is_refused_with_its_line(
 
 
 @given(st.binary(max_size=60))
-def test_garbage_is_refused_in_words(file: Path, garbage: bytes) -> None:
+def test_arbitrary_bytes_are_refused_in_one_line(file: Path, garbage: bytes) -> None:
     file.write_bytes(garbage)
     for read in (read_rate_trace, read_delay_trace):
         try:
@@ -68,7 +66,7 @@ def test_garbage_is_refused_in_words(file: Path, garbage: bytes) -> None:
             assert len(steps.values) == steps_of(steps.period_us)
 
 
-def test_a_delay_holds_until_the_next_row_and_the_last_row_ends_the_trace(file: Path) -> None:
+def test_a_delay_is_valid_until_the_next_row_and_the_last_row_ends_the_trace(file: Path) -> None:
     file.write_text("# measured\ntime_s,delay_ms\n0,20\n0.2,50\n0.45,30\n0.6,\n")
     assert read_delay_trace(file) == TraceSteps(
         "link.trace", read_delay_trace(file).sha256, 600_000, (20_000, 20_000, 50_000, 50_000, 40_000, 30_000)
@@ -136,7 +134,7 @@ def test_packets_in_an_outage_wait_until_its_end() -> None:
     assert curve.sent_ns(106 * MS, 1_000) == pytest.approx(107 * MS, abs=2)  # its last bit leaves before it
 
 
-def test_each_instant_is_of_one_step_and_the_last_one_takes_what_is_left() -> None:
+def test_each_instant_is_in_one_step_and_the_last_step_covers_the_rest() -> None:
     steps = TraceSteps("x", "", 350_000, (1, 2, 3))
     assert [steps.number_at(at) for at in (0, 99_999, 100_000, 299_999, 349_999, 350_000)] == [
         0, 0, 1, 2, 2, 0,

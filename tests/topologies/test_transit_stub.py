@@ -1,4 +1,4 @@
-"""Transit-stub networks: as many routers as asked for, routes by policy weights, the same from each seed."""
+"""Transit-stub networks: the requested number of routers, routes by policy weights, one network per seed."""
 
 from collections import Counter
 from random import Random
@@ -29,7 +29,9 @@ def made(seed=1, **more):
 
 
 def least(network):
-    """Delays of the routes of least weight, and of these of least delay: over all links, by Dijkstra."""
+    """Return the delays of the routes with the least weight, then the least delay, by Dijkstra over all
+    links.
+    """
     count = len(network.names)
     costs = [link.weight * WEIGHT_US + link.delay_us for link in network.links]
     ends = ([link.a for link in network.links], [link.b for link in network.links])
@@ -47,7 +49,7 @@ def test_delays_are_those_of_the_least_weight(shape, seed):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_on_links_packets_go_the_same_ways(shape):
+def test_packets_on_a_topology_take_the_networks_routes(shape):
     asked = made(3, **shape)
     network, topology = asked.network(), asked.generate()
     edges = [
@@ -61,8 +63,8 @@ def test_on_links_packets_go_the_same_ways(shape):
         assert sum(delays[hop] for hop in hops) == network.delay_us(number[source], number[target])
 
 
-def test_weights_matter():
-    """In this one the fastest way leads through a domain where none of its ends is."""
+def test_policy_weights_override_shorter_delays():
+    """In this network the fastest path crosses a third domain."""
     asked = made(3, **SHAPES[1])
     topology = asked.generate()
     links = [(link.name, *link.between, link.delay_us or 0, link.delay_us or 0) for link in topology.links]
@@ -73,7 +75,7 @@ def test_weights_matter():
     )
 
 
-def test_too_many_routers_are_refused_on_links_and_at_all(tmp_path):
+def test_too_many_routers_are_refused_in_topologies_and_in_networks(tmp_path):
     path = tmp_path / "made.yaml"
     path.write_text("name: made\nkind: transit-stub\n")
     with pytest.raises(InputError, match="makes 5050 routers: on links at most 250 regions are possible"):
@@ -83,7 +85,7 @@ def test_too_many_routers_are_refused_on_links_and_at_all(tmp_path):
         load_topology(str(path))
 
 
-def test_a_seed_gives_one_network_and_another_one_another():
+def test_the_network_depends_on_the_seed():
     assert made(7, **SHAPES[0]).network() == made(7, **SHAPES[0]).network()
     assert made(7, **SHAPES[0]).network() != made(8, **SHAPES[0]).network()
 
@@ -107,7 +109,7 @@ def ends(network, direction):
     return (link.b, link.a) if direction % 2 else (link.a, link.b)
 
 
-def test_a_route_leads_from_link_to_link_and_takes_as_long_as_these(network, pairs):
+def test_a_route_is_contiguous_and_its_delay_is_the_sum_of_its_links(network, pairs):
     for a, b in pairs:
         at = a
         for direction in network.route(a, b):
@@ -119,7 +121,7 @@ def test_a_route_leads_from_link_to_link_and_takes_as_long_as_these(network, pai
         assert network.delay_us(a, b) == sum(crossed)
 
 
-def test_a_route_leaves_a_domain_only_where_it_has_to(network, pairs):
+def test_a_route_leaves_a_domain_only_if_necessary(network, pairs):
     for a, b in pairs:
         visited = {end for direction in network.route(a, b) for end in ends(network, direction)}
         stubs = {network.stubs[router] for router in visited}
@@ -138,7 +140,7 @@ def test_arrays_have_the_same_delays(network):
 
 
 @pytest.mark.parametrize("some", [1, 3, 20])
-def test_the_nearest_of_some_routers_has_the_least_delay(network, some):
+def test_the_nearest_candidate_has_the_least_delay(network, some):
     arrays, every = RouterArrays(network), np.arange(len(network.names))
     candidates = np.sort(np.random.default_rng(some).choice(every, some, replace=False))
     delays_us = arrays.delays_us(every[:, None], candidates)
@@ -146,7 +148,7 @@ def test_the_nearest_of_some_routers_has_the_least_delay(network, some):
     assert delays_us[every, found].tolist() == delays_us.min(axis=1).tolist()
 
 
-def test_varied_domains_have_the_same_number_of_routers_in_all():
+def test_varied_domains_have_the_same_total_of_routers():
     even, varied = (made(2, transit_domains=5, varied=each).network() for each in (False, True))
     assert len(varied.names) == len(even.names) == 2_525
     sizes = [Counter(each.stubs[25:]).values() for each in (even, varied)]

@@ -1,8 +1,8 @@
-"""Judges unpacked archives by roc-validator, offline; prints its findings as JSON, by folder.
+"""Validates unpacked archives with roc-validator, offline; prints its findings as JSON, by folder.
 
     PYTHONPATH=.venv/crate-validator python tests/experiments/archives/crate_validator.py CACHE FOLDER...
 
-RO-Crate's context comes out of the package rocrate, by way of the validator's HTTP cache, CACHE.sqlite.
+RO-Crate's context comes from the package rocrate, through the validator's HTTP cache, CACHE.sqlite.
 """
 
 import io

@@ -47,7 +47,7 @@ def make_run(parent: Path, kind: str, record: RunRecord) -> RunDirectory:
 
 
 def described(run: RunDirectory, folder: Path, **given: str) -> tuple[Path, dict[str, Any]]:
-    """Pack and unpack a run; return the folder and what describes it, by @id."""
+    """Pack and unpack a run; return the folder and the entities of its description, by @id."""
     pack(run.path, folder / "run.tar.zst", captures=True, given=given)
     place, _ = unpacked(folder / "run.tar.zst", folder / "there")
     graph = json.loads((place / CRATE).read_text())["@graph"]
@@ -68,7 +68,7 @@ def test_the_images_of_programs_have_their_digests(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_profiles_validator_finds_all_that_is_required_and_recommended(tmp_path: Path) -> None:
+def test_the_validator_accepts_the_crate_and_reports_missing_fields(tmp_path: Path) -> None:
     (tmp_path / "virtual").mkdir()
     runs = [make_run(tmp_path, kind, RECORDS[kind]) for kind in ("image", "killed")]
     virtual = simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path / "virtual")
@@ -111,7 +111,7 @@ def test_the_profiles_validator_finds_all_that_is_required_and_recommended(tmp_p
         ("planned", "Failed", "killed before its end was recorded", "2026-03-14T02:00:00.000+00:00"),
     ],
 )
-def test_it_says_how_and_when_the_run_ended(
+def test_the_crate_has_the_status_and_the_end_of_the_run(
     tmp_path: Path, kind: str, status: str, error: str | None, end: str
 ) -> None:
     _, found = described(make_run(tmp_path, kind, RECORDS[kind]), tmp_path)
@@ -124,7 +124,7 @@ def test_it_says_how_and_when_the_run_ended(
     assert program["softwareVersion"] == f"{COMMIT}-changed"
 
 
-def test_the_licence_is_the_experiments_or_the_one_given(tmp_path: Path) -> None:
+def test_a_given_licence_replaces_that_of_the_experiment(tmp_path: Path) -> None:
     stated = {"name": "small", "publication": {"license": "https://mine.example.org", "publisher": PUBLISHER}}
     run = make_run(tmp_path, "stated", replace(MACHINES, experiment=stated))
     _, found = described(run, tmp_path)
@@ -143,13 +143,13 @@ def test_the_licence_is_the_experiments_or_the_one_given(tmp_path: Path) -> None
         ("publisher", "A Lab", "should be `NAME <URL>`, not 'A Lab'"),
     ],
 )
-def test_what_is_no_licence_or_publisher_is_refused(tmp_path: Path, field: str, value: str, why: str) -> None:
+def test_an_invalid_licence_or_publisher_is_refused(tmp_path: Path, field: str, value: str, why: str) -> None:
     run = make_run(tmp_path, "completed", MACHINES)
     assert refusal(described, run, tmp_path, **{field: value}) == f"--{field}: {field}: {why}"
     assert not (tmp_path / "run.tar.zst").exists()
 
 
-def test_names_that_are_no_urls_come_back(tmp_path: Path) -> None:
+def test_file_names_that_are_not_valid_urls_are_escaped_reversibly(tmp_path: Path) -> None:
     run = make_run(tmp_path, "completed", MACHINES)
     (run.captures / "r0-r1@r0 100 %: a#b?.pcap").write_bytes(b"packets")
     place, found = described(run, tmp_path)

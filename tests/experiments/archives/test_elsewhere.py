@@ -1,4 +1,4 @@
-"""Packed runs in S3: a real server on loopback, Arrow's own client."""
+"""Packed runs in S3, with a real server on loopback and Arrow's own client."""
 
 import errno
 import json
@@ -29,7 +29,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
 
 
 @pytest.mark.slow
-def test_a_run_goes_to_s3_and_is_downloaded_once_and_can_be_queried_and_verified(
+def test_a_run_uploaded_to_s3_is_downloaded_once_queried_and_verified(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
@@ -60,7 +60,7 @@ def test_a_run_goes_to_s3_and_is_downloaded_once_and_can_be_queried_and_verified
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "runs", "packed.tar.zst"}
 
 
-def test_a_run_that_is_here_is_not_downloaded_beyond_its_beginning(
+def test_only_the_beginning_of_an_archive_is_downloaded_if_its_run_exists_locally(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(elsewhere, "BEGINNING_BYTES", 40_000)
@@ -90,9 +90,7 @@ def test_missing_or_unreachable_urls_are_reported_in_one_line(
 
 
 @pytest.mark.parametrize("damage", ["no archive", "cut off"])
-def test_an_archive_that_is_none_leaves_nothing(
-    s3: str, run: RunDirectory, tmp_path: Path, damage: str
-) -> None:
+def test_an_invalid_archive_leaves_no_files(s3: str, run: RunDirectory, tmp_path: Path, damage: str) -> None:
     assert main.run(["export", str(run.path), "-o", "whole.tar.zst"]) == 0
     whole = Path("whole.tar.zst").read_bytes()
     bad = tmp_path / "bad.tar.zst"
@@ -133,7 +131,7 @@ def test_a_directory_in_s3_is_downloaded_once_without_rebuildable_files(
 
 
 @pytest.mark.parametrize("record", ["junk", "[]", "{}", ""])
-def test_a_directory_whose_record_is_none_does_not_take_the_place_of_a_good_one(
+def test_a_directory_with_an_invalid_record_replaces_no_valid_run(
     run: RunDirectory, tmp_path: Path, record: str
 ) -> None:
     bad = RunDirectory(shutil.copytree(run.path, tmp_path / "bad" / NAME))
@@ -144,7 +142,7 @@ def test_a_directory_whose_record_is_none_does_not_take_the_place_of_a_good_one(
     assert download_run(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
 
 
-def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alone(
+def test_an_interrupted_download_leaves_no_files_and_other_runs_are_untouched(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks_off(store: object, path: str, file: Path, size: int) -> None:
@@ -165,7 +163,7 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
         download_run(run.path.as_uri(), tmp_path / "runs")
 
 
-def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
+def test_a_partial_upload_replaces_no_existing_archive(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def send_a_part(source: IO[bytes], stream: IO[bytes], _: int) -> None:

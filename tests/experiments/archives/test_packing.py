@@ -1,4 +1,4 @@
-"""A packed run comes back as it was; one that is torn is refused and leaves nothing."""
+"""A packed run is unpacked unchanged; a damaged archive is refused and leaves no files."""
 
 import io
 import json
@@ -45,12 +45,12 @@ def archive(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files by their paths, without what describes them."""
+    """Return the content of all files by path, without the archive's description."""
     found = (path for path in folder.rglob("*") if path.is_file() and path.name != CRATE)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-def test_a_run_comes_back_as_it_was(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_an_unpacked_run_equals_the_packed_one(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     packed = pack(run.path, archive, captures=True)
     assert packed.files == 4
     assert packed.bytes == sum(map(len, contents(run.path).values()))
@@ -61,7 +61,7 @@ def test_a_run_comes_back_as_it_was(run: RunDirectory, archive: Path, tmp_path: 
     assert list((tmp_path / "there").iterdir()) == [place]
 
 
-def test_without_captures_it_says_so_and_cannot_be_analysed_again(
+def test_a_run_packed_without_captures_records_that_and_is_not_reanalysed(
     run: RunDirectory, archive: Path, tmp_path: Path
 ) -> None:
     pack(run.path, archive, captures=False)
@@ -84,7 +84,7 @@ def test_temporary_files_are_not_packed(run: RunDirectory, archive: Path, tmp_pa
     assert contents(unpacked(archive, tmp_path / "there")[0]) == before
 
 
-def test_keys_of_tls_go_along_for_their_new_owner_alone_or_stay(
+def test_tls_keys_are_packed_with_mode_600_or_left_out(
     run: RunDirectory, archive: Path, tmp_path: Path
 ) -> None:
     run.key_log.write_text("keys\n")
@@ -118,7 +118,7 @@ def test_a_sweep_is_packed_with_all_its_runs(tmp_path: Path, archive: Path) -> N
             check_captures(RunDirectory(place / "points" / point))
 
 
-def test_tar_reads_it_too(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_tar_can_unpack_an_archive(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     if shutil.which("zstd") is None:
         pytest.skip("tar needs zstd")
     pack(run.path, archive, captures=True)
@@ -134,14 +134,14 @@ def test_unpacking_again_does_nothing(run: RunDirectory, archive: Path, tmp_path
     assert (place / "summary.json").read_text() == "analysed again"
 
 
-def test_an_archive_without_captures_is_content_with_the_run_that_has_them(
+def test_an_archive_without_captures_accepts_the_existing_run_with_captures(
     run: RunDirectory, archive: Path
 ) -> None:
     pack(run.path, archive, captures=False)
     assert unpacked(archive, run.path.parent) == (run.path, False)
 
 
-def test_one_with_captures_does_not_take_a_run_without_them_for_the_same(
+def test_an_archive_with_captures_refuses_an_existing_run_without_them(
     run: RunDirectory, archive: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "small.tar.zst"
@@ -163,7 +163,7 @@ def test_another_run_of_that_name_is_not_touched(run: RunDirectory, archive: Pat
 
 
 @pytest.mark.parametrize("left", [0, 3, 100, 0.3, 0.9])
-def test_an_archive_that_was_cut_off_is_refused_and_leaves_nothing(
+def test_a_truncated_archive_is_refused_and_leaves_no_files(
     run: RunDirectory, archive: Path, tmp_path: Path, left: float
 ) -> None:
     pack(run.path, archive, captures=True)
@@ -176,7 +176,9 @@ def test_an_archive_that_was_cut_off_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_no_changed_byte_changes_a_file_unnoticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_a_changed_byte_never_changes_a_file_undetected(
+    run: RunDirectory, archive: Path, tmp_path: Path
+) -> None:
     pack(run.path, archive, captures=True)
     whole = archive.read_bytes()
     for place in range(0, len(whole), len(whole) // 20):
@@ -188,7 +190,7 @@ def test_no_changed_byte_changes_a_file_unnoticed(run: RunDirectory, archive: Pa
             assert not list(there.glob("*")), place
 
 
-def test_a_member_that_is_missing_is_noticed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_a_missing_member_is_detected(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     pack(run.path, archive, captures=True)
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
     with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
@@ -198,13 +200,15 @@ def test_a_member_that_is_missing_is_noticed(run: RunDirectory, archive: Path, t
         unpacked(archive, tmp_path / "there")
 
 
-def test_an_archive_that_cannot_be_written_leaves_nothing(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_archive(run: RunDirectory, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be packed"):
         pack(run.path, tmp_path / "missing" / "run.tar.zst", captures=True)
     assert not (tmp_path / "missing").exists()
 
 
-def test_one_that_is_there_is_replaced_when_the_new_one_is_whole(run: RunDirectory, archive: Path) -> None:
+def test_an_existing_archive_is_replaced_when_the_new_one_is_complete(
+    run: RunDirectory, archive: Path
+) -> None:
     archive.write_text("old")
     (run.path / "unreadable").write_text("")
     (run.path / "run.json").write_text("{torn")

@@ -1,4 +1,4 @@
-"""An archive that is foreign or hostile is refused in a line, and leaves nothing."""
+"""A foreign or hostile archive is refused in one line and leaves no files."""
 
 import fcntl
 import io
@@ -35,7 +35,7 @@ def there(tmp_path: Path) -> Iterator[Path]:
 
 
 def refused(archive: Path, there: Path, said: str = "") -> None:
-    """Check that it is refused, and leaves nothing."""
+    """Check that the archive is refused and leaves no files."""
     with pytest.raises(InputError, match=said):
         unpacked(archive, there)
     assert not there.exists() or not list(there.iterdir())
@@ -75,7 +75,9 @@ def write(
         {"type": tarfile.GNUTYPE_SPARSE},
     ],
 )
-def test_files_that_no_run_has_are_refused(archive: Path, there: Path, fields: dict[str, Any]) -> None:
+def test_members_other_than_files_and_folders_of_the_run_are_refused(
+    archive: Path, there: Path, fields: dict[str, Any]
+) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), **fields)
     refused(archive, there, r"out of its folder|no packed run contains|neither a file nor a folder")
 
@@ -92,13 +94,13 @@ def test_files_that_no_run_has_are_refused(archive: Path, there: Path, fields: d
         ("SCHILY.xattr.user.a", "b"),
     ],
 )
-def test_headers_that_no_packed_run_has_are_refused(archive: Path, there: Path, key: str, value: str) -> None:
+def test_unexpected_pax_headers_are_refused(archive: Path, there: Path, key: str, value: str) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), headers={key: value})
     refused(archive, there)
 
 
 @pytest.mark.parametrize("mtime", ["nan", "inf", "1e30", "-1e30", "now"])
-def test_no_time_in_an_archive_counts(archive: Path, there: Path, mtime: str) -> None:
+def test_modification_times_of_members_are_ignored(archive: Path, there: Path, mtime: str) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), headers={"mtime": mtime})
     place, _ = unpacked(archive, there)
     made_ns = [(place / name).stat().st_mtime_ns for name in ("run.json", "file")]
@@ -141,18 +143,20 @@ def test_broken_headers_are_refused(archive: Path, there: Path, records: bytes) 
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b"\xff", b"{"])
-def test_a_run_json_that_cannot_be_read_is_refused(archive: Path, there: Path, text: bytes) -> None:
+def test_an_unreadable_run_json_is_refused(archive: Path, there: Path, text: bytes) -> None:
     write(archive, (RUN_JSON, text))
     refused(archive, there, r"its run\.json is no JSON")
 
 
 @pytest.mark.parametrize("name", ["nights", "history", ".hidden", "run", "20260314T020000Z", "2026\x1b"])
-def test_only_what_is_named_as_runs_are_is_unpacked(archive: Path, there: Path, name: str) -> None:
+def test_only_directories_with_the_name_of_a_run_are_unpacked(archive: Path, there: Path, name: str) -> None:
     write(archive, (f"{name}/run.json", b"{}"))
     refused(archive, there)
 
 
-def test_folders_count_too(archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_count_towards_the_member_limit(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unpacking, "MEMBERS_MAX", 1)
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/folder", b""), type=tarfile.DIRTYPE)
     refused(archive, there, "holds more than 1 files and folders")
@@ -160,7 +164,7 @@ def test_folders_count_too(archive: Path, there: Path, monkeypatch: pytest.Monke
     assert (unpacked(archive, there)[0] / "folder").is_dir()
 
 
-def test_a_file_that_comes_twice_is_refused(archive: Path, there: Path) -> None:
+def test_a_duplicate_member_is_refused(archive: Path, there: Path) -> None:
     write(archive, (RUN_JSON, b"{}"), (RUN_JSON, b"[]"))
     refused(archive, there, "cannot be unpacked")
 
@@ -186,7 +190,7 @@ def test_stale_folders_are_removed_but_not_those_in_use(archive: Path, there: Pa
     assert sorted(there.iterdir()) == [busy, place]
 
 
-def test_an_archive_that_grows_as_no_run_does_is_refused(
+def test_an_archive_with_an_implausible_compression_ratio_is_refused(
     archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
@@ -195,7 +199,7 @@ def test_an_archive_that_grows_as_no_run_does_is_refused(
     refused(archive, there, r"unpacks to more than \d MiB, 1000 times its size.*tar --zstd -xf")
 
 
-def test_many_small_files_count_as_what_they_take(
+def test_small_files_count_with_their_disk_blocks(
     archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
@@ -204,7 +208,7 @@ def test_many_small_files_count_as_what_they_take(
     refused(archive, there, r"unpacks to more than 1 MiB")
 
 
-def test_an_archive_takes_half_of_what_is_free_at_most(
+def test_an_archive_may_fill_at_most_half_of_the_free_space(
     archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage(archive.parent)

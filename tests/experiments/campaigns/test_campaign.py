@@ -36,7 +36,7 @@ def night(folder: Path, content: str) -> CampaignRecord[Any]:
 
 
 def shown(folder: Path, record: Any) -> None:
-    """All that is said of a record."""
+    """Return everything that is printed about a record."""
     for run in record.runs:
         run_line(run, 1, len(record.runs), 1.0)
     runs_text(record)
@@ -107,7 +107,7 @@ def test_runs_of_one_name_are_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("read", [sweep, night])
-def test_every_record_is_shown_or_refused_in_one_line(
+def test_every_changed_record_is_read_or_refused_in_one_line(
     tmp_path: Path,
     read: Callable[[Path, str], CampaignRecord[Any]],
     capsys: pytest.CaptureFixture[str],

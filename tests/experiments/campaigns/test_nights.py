@@ -1,4 +1,4 @@
-"""A night on disk: its paths, what is written reads back, and what a crash left is set aside."""
+"""A night on disk: paths, reading back, and renaming of what a crash left."""
 
 import json
 import time
@@ -29,7 +29,7 @@ def night(tmp_path: Path) -> NightDirectory:
     return NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "quick")
 
 
-def test_a_record_that_says_nothing_of_what_came_later_is_read(night):
+def test_a_record_without_later_fields_is_read(night):
     night.write(RECORD)
     content = json.loads(night.night_json.read_text())
     del content["findings_allowed"], content["unchecked"]
@@ -58,7 +58,7 @@ def test_an_interrupted_runs_directory_is_renamed_and_the_run_repeated(night):
     assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
 
 
-def test_the_latest_night_is_that_of_the_suite(night, tmp_path):
+def test_latest_returns_the_last_night_of_the_suite(night, tmp_path):
     runs = tmp_path / "runs"
     for day, suite in ((19, "quick"), (21, "quick"), (22, "very-quick"), (23, "full")):
         NightDirectory.for_night(runs, date(2026, 11, day), suite).write(RECORD)
@@ -80,19 +80,19 @@ def record(directory: SweepDirectory) -> SweepRecord:
     return sweep_record(*runs({"roles.driver": [1, 2]}, 2, 7), sweep=directory.name, repeat=2)
 
 
-def test_a_run_made_again_begins_with_nothing(directory):
+def test_make_run_removes_the_content_of_an_earlier_attempt(directory):
     point = record(directory).runs[0]
     run = directory.make_run(point)
     (run.logs / "torn.jsonl").write_text("{")
     assert list(directory.make_run(point).logs.iterdir()) == []
 
 
-def test_a_run_is_no_sweep(tmp_path):
+def test_a_run_directory_is_not_opened_as_a_sweep(tmp_path):
     with pytest.raises(InputError, match=r"is no directory of a sweep: it has no sweep\.json"):
         SweepDirectory.open(tmp_path)
 
 
-def test_every_combination_is_a_point_and_the_last_path_varies_fastest():
+def test_points_are_all_combinations_with_the_last_path_varying_fastest():
     assert points({"roles.driver": [1, 2], "workload.rate": ["1/s", "2/s"]}) == [
         {"roles.driver": 1, "workload.rate": "1/s"},
         {"roles.driver": 1, "workload.rate": "2/s"},
@@ -106,7 +106,7 @@ def test_combinations_are_bounded():
         refuse_unusable({f"parameters.p{n}": list(range(100)) for n in range(3)})
 
 
-def test_first_every_combination_runs_once_and_then_again_with_the_next_seed():
+def test_every_combination_runs_once_before_the_next_repetition_and_seed():
     made = runs({"roles.driver": [1, 2]}, repeat=2, seed=7)
     assert [(run.name, run.repetition, run.seed) for run in made] == [
         ("1-driver-1-r0", 0, 7),
@@ -116,7 +116,7 @@ def test_first_every_combination_runs_once_and_then_again_with_the_next_seed():
     ]
 
 
-def test_names_sort_like_the_runs_and_are_fit_for_paths():
+def test_run_names_are_valid_paths_and_sort_in_run_order():
     made = runs({"workload.rate": [f"{n}/s" for n in range(1, 13)], "captures": ["none"]}, repeat=11, seed=1)
     assert made[0].name == "01-rate-1-s-captures-none-r00"
     assert len({run.name for run in made}) == len(made) == 132

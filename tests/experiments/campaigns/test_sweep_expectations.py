@@ -1,4 +1,4 @@
-"""Expectations of a sweep: read, and held against the results of its runs."""
+"""Expectations of a sweep: parsing, and evaluation on the results of its runs."""
 
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_a_figure_missing_in_a_run_is_unknown_and_never_holds():
     assert judged("median(latency.mean_ms) <= 30", []) == (None, False)
 
 
-def test_values_that_tie_are_all_named_and_none_is_best():
+def test_argmin_names_all_tied_values():
     tied = [result(2, "30ms", 1.0), result(4, "30ms", 1.0), result(8, "30ms", 2.0)]
     assert judged("argmin(parameters.fanout, median(latency.mean_ms)) == 2", tied) == ("2 and 4", False)
 
@@ -91,7 +91,7 @@ def test_each_group_is_reported():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
-def test_every_statistic_but_the_sum_lies_within_what_was_measured(values):
+def test_every_statistic_but_the_sum_is_within_the_measured_range(values):
     for name, statistic in STATISTICS.items():
         if name != "sum":
             assert min(values) - 1e-6 <= statistic(values) <= max(values) + 1e-6

@@ -55,7 +55,7 @@ def test_variants_are_the_first_axis_of_a_sweep(several):
     assert points(axes({}, [])) == [{}]
 
 
-def test_one_variant_is_a_single_run_and_that_is_what_replays_it(several):
+def test_a_single_variant_has_a_replay_command(several):
     experiment = load_experiment(str(several), ["variant=many"])
     assert experiment.axes == {}
     assert experiment.workload.rate_per_s == 20
@@ -90,7 +90,7 @@ def test_an_experiment_named_like_a_variant_is_explained(name):
         read_experiment(name)
 
 
-def test_the_option_chooses_variants_and_makes_one_run_of_one(several):
+def test_the_variant_option_selects_variants(several):
     one = ExperimentArguments(str(several), ("repeat=3",), ("many",)).read().experiment
     assert (one.axes, one.repeat, one.roles["default"]["client"]) == ({}, 1, 3)
     two = ExperimentArguments(str(several), ("repeat=3",), ("many", "few")).read().experiment

@@ -1,4 +1,4 @@
-"""Nothing that stands in a file of a run, a sweep or a night leads out of its folder."""
+"""No name in the files of a run, a sweep or a night leads out of its folder."""
 
 import json
 import os
@@ -53,12 +53,12 @@ def test_names_with_several_path_parts_are_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["r2-proxy-0", "r0-r1@r1.pcap", "ä b", "...", "-x"])
-def test_any_other_name_is_taken(name, tmp_path):
+def test_any_other_name_is_accepted(name, tmp_path):
     assert plain_name(name, tmp_path) == name
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_a_sweep_that_names_other_directories_removes_none(sweep, precious, absolute):
+def test_a_sweep_naming_other_directories_removes_none_of_them(sweep, precious, absolute):
     [run, _] = sweep.read().runs
     change_run(sweep, run=str(precious) if absolute else "../precious")
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_a_sweep_that_names_other_directories_removes_none(sweep, precious, abso
     assert (precious / "thesis.tex").exists()
 
 
-def test_a_sweep_whose_run_is_named_so_that_it_leads_elsewhere_is_refused(sweep, precious):
+def test_a_sweep_with_a_run_name_outside_its_folder_is_refused(sweep, precious):
     change_run(sweep, name="../../precious")
     with pytest.raises(InputError, match=r"sweep\.json.*is not the name of a file"):
         sweep.read()
@@ -96,7 +96,7 @@ def test_links_in_place_of_folders_are_not_followed(sweep, precious):
 
 
 @pytest.mark.parametrize("field", ["run", "torn"])
-def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
+def test_a_night_naming_other_directories_moves_none_of_them(tmp_path, field):
     night = NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "small")
     run = night_run(**{field: "../precious" if field == "run" else ("../precious",)})
     night.write(night_record(run))
@@ -105,7 +105,7 @@ def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
 
 
 @pytest.mark.parametrize("name", ["../../precious", "/etc/passwd"])
-def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
+def test_names_in_run_json_cannot_leave_the_run_directory(tmp_path, name):
     run = RunDirectory(tmp_path / "a-run")
     for path in (run.capture, run.log, run.host_deliveries, run.host_collection, run.storage, part_name):
         with pytest.raises(InputError, match="is not the name of a file"):

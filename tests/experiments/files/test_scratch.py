@@ -1,4 +1,4 @@
-"""Temporary folders go with their process, or when the next one is made."""
+"""Temporary folders are removed with their process, or when the next one is created."""
 
 import errno
 import fcntl
@@ -76,17 +76,17 @@ def test_stale_folders_are_removed_with_the_next_one(tmp_path: Path) -> None:
         assert names(tmp_path) == [folder.name]
 
 
-def test_a_child_that_was_forked_leaves_it_to_its_parent(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_remove_the_folder(tmp_path: Path) -> None:
     assert in_python(FORKED, tmp_path) == "True\n"
     assert names(tmp_path) == []
 
 
-def test_one_that_is_in_use_stays(tmp_path: Path) -> None:
+def test_a_locked_folder_is_kept(tmp_path: Path) -> None:
     with scratch("mine-", tmp_path) as one, scratch("mine-", tmp_path) as other:
         assert sorted(names(tmp_path)) == sorted([one.name, other.name])
 
 
-def test_a_link_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "mine-link").symlink_to(tmp_path / "precious")
     with scratch("mine-", tmp_path):
@@ -110,7 +110,7 @@ def test_a_folder_that_was_removed_as_stale_before_its_lock_is_made_again(
         assert made == [folder]
 
 
-def test_without_locks_folders_are_made_and_no_others_removed(
+def test_without_locks_folders_are_created_and_none_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""A file that is replaced is the old one or the new one, whatever happens to its writer."""
+"""A replaced file has the old content or the new, even if its writer fails or is killed."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ def fail_in_the_middle(path: Path) -> None:
         raise ValueError("half")
 
 
-def test_the_new_content_takes_the_place_of_the_old(tmp_path: Path) -> None:
+def test_new_content_replaces_old_content(tmp_path: Path) -> None:
     for text in ("one", "another: é"):
         write_whole(tmp_path / "page", text)
         assert (tmp_path / "page").read_text(encoding="utf-8") == text
@@ -70,7 +70,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_nothing_else(tmp_path: 
 
 
 @pytest.mark.parametrize("lacking", [errno.EISDIR, errno.EOPNOTSUPP])
-def test_a_file_system_without_unnamed_files_has_one_that_readers_pass_by(
+def test_without_unnamed_files_the_temporary_file_is_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
 ) -> None:
     opened = os.open
@@ -91,7 +91,7 @@ def test_a_file_system_without_unnamed_files_has_one_that_readers_pass_by(
     assert names(tmp_path) == ["page"]
 
 
-def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_path: Path) -> None:
+def test_two_concurrent_writers_of_a_file_do_not_mix_their_content(tmp_path: Path) -> None:
     with replacing(tmp_path / "page", sync=False) as stream:
         stream.write(b"mine")
         write_whole(tmp_path / "page", "theirs")
@@ -100,7 +100,7 @@ def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_pat
 
 
 @pytest.mark.parametrize("lacking", [errno.EINVAL, errno.EOPNOTSUPP])
-def test_a_file_system_without_fsync_for_folders_takes_files_all_the_same(
+def test_a_file_system_without_fsync_for_folders_is_supported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
 ) -> None:
     sync = os.fsync

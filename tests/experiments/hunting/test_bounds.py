@@ -1,4 +1,4 @@
-"""Which disturbances a system need not survive, and which ground they stand on."""
+"""Which disturbances a system need not survive, and the possible targets of disturbances."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from topologies.errors import InputError
 
 
 def why(ground, *disturbances):
-    """Return why these need not be survived; None if they must be."""
+    """Return why a system need not survive these disturbances; None if it must."""
     return unsurvivable_reason(disturbances, ground)
 
 
@@ -34,14 +34,14 @@ def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
 
 
 @pytest.mark.slow
-def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
+def test_disk_faults_need_processes_that_store_data():
     fill = HuntDisturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
     assert why(kept, fill) is None
     assert why(not_kept, fill) == "fill names an unknown disk"
 
 
-def test_one_replica_at_least_is_left_alone():
+def test_at_least_one_replica_is_undisturbed():
     ground = drawing_of("nemesis").ground({})
     assert ground.declared.has("proxy", Trait.REPLICATED)
     all_but_one = HuntDisturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
@@ -50,7 +50,7 @@ def test_one_replica_at_least_is_left_alone():
     assert why(ground, all_but_one, soon) == "no replica of r0 is undisturbed"
 
 
-def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
+def test_replicas_unreachable_for_the_configuration_service_count_as_disturbed():
     ground = drawing_of("nemesis").ground({})
     apart = HuntDisturbance(
         "separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward"
@@ -64,7 +64,7 @@ def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_al
     assert why(ground, apart, other, itself) is None  # proxy-1 is there
 
 
-def test_a_region_that_loses_power_loses_it_whole():
+def test_a_power_loss_affects_the_whole_region():
     ground = drawing_of("nemesis").ground({"roles.proxy": 5})
     power = HuntDisturbance("power", 3_000_000, 500_000, ("r0",))
     pause = HuntDisturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
@@ -112,11 +112,11 @@ def test_permanent_cuts_are_never_restored():
     ("name", "roles"),
     [("nemesis", ("proxy",)), ("scribe-nemesis", ("forwarder",)), ("meghdoot-nemesis", ("peer",))],
 )
-def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, roles):
+def test_only_servers_that_neither_publish_nor_subscribe_are_ended_permanently(name, roles):
     assert drawing_of(name).ground({}).of_kind("die") == roles
 
 
-def test_a_process_that_dies_for_good_is_never_disturbed_again():
+def test_a_permanently_ended_process_is_not_disturbed_again():
     ground = drawing_of("scribe-nemesis").ground({})
     died = HuntDisturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
     case = HuntCase(1, {}, (died,))
@@ -127,7 +127,7 @@ def test_a_process_that_dies_for_good_is_never_disturbed_again():
     assert why(ground, died, later) == "r0/forwarder-0 is disturbed by die and pause at once"
 
 
-def test_a_link_is_not_made_slow_by_less_than_it_jitters():
+def test_a_delay_smaller_than_the_links_jitter_is_refused():
     link = {"jitter": "9ms"}
     network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
     ground = drawing_of("nemesis").ground({"topology": network})
@@ -137,7 +137,7 @@ def test_a_link_is_not_made_slow_by_less_than_it_jitters():
 
 
 @pytest.mark.slow
-def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_disturbances():
+def test_a_slow_disk_fault_ends_within_the_time_for_disturbances_including_its_last_sync():
     ground = drawing_of("nemesis-power").ground({})
     slow = HuntDisturbance(
         "slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000
@@ -152,7 +152,7 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
     assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # no process waits for a disk
 
 
-def test_a_clock_is_right_again_within_the_time_for_disturbances_and_only_if_the_nemesis_asks() -> None:
+def test_a_clock_fault_ends_within_the_time_for_disturbances_and_is_opt_in() -> None:
     ground = drawing_of("scribe-nemesis", "nemesis.kinds=[cut, clock]").ground({})
     assert "clock" in ground.kinds
     assert "clock" not in drawing_of("scribe-nemesis").ground({}).kinds
@@ -187,7 +187,7 @@ def test_shares_of_packets_and_processors_are_drawn_if_the_nemesis_asks() -> Non
     assert all(0 < share <= 0.5 for share in found.values())
 
 
-def test_some_packets_of_a_link_are_drawn_for_processes_that_exist() -> None:
+def test_packet_selections_name_existing_processes() -> None:
     asked = ("nemesis.kinds=[delay, loss]", "nemesis.selects=80%", "nemesis.ports=[9]")
     drawing = drawing_of("scribe-nemesis", *asked)
     base, seen = hunt_base(load_experiment("scribe-nemesis")), set()
@@ -210,7 +210,7 @@ def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     assert why(ground, *crashes) == "too many servers lose their memory at once"
 
 
-def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
+def test_isolated_servers_count_like_servers_that_lose_their_memory():
     ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
     apart = HuntDisturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
     crashes = HuntDisturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
@@ -221,7 +221,7 @@ def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
     assert why(ground, apart, replace(cut, at_us=3_500_001), crashes) is None
 
 
-def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
+def test_with_ending_content_subscriptions_one_server_at_a_time_loses_its_memory():
     drawing = drawing_of("meghdoot-nemesis")
     crashes = [
         HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)
@@ -234,7 +234,7 @@ def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
     assert why(drawing.ground(without_copies), *crashes[:1]) == "too many servers lose their memory at once"
 
 
-def test_no_link_is_to_carry_more_than_it_can():
+def test_the_offered_load_stays_below_the_link_rates():
     drawing = drawing_of("scribe-nemesis")
     narrow = {
         "kind": "mesh",
@@ -260,7 +260,7 @@ def test_under_content_subscriptions_regions_stay_connected():
     assert not {"isolate", "partition"} & set(ground.kinds)
 
 
-def test_a_region_loses_power_only_where_replicas_are_for_that():
+def test_power_loss_needs_replicas():
     assert "power" not in drawing_of("scribe-nemesis").ground({}).kinds
     assert "power" in drawing_of("nemesis").ground({}).kinds
 
@@ -277,8 +277,8 @@ def test_cases_that_need_not_be_survived_are_invalid():
     assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
 
 
-def test_a_disturbance_is_over_before_the_run_is():
-    """Check it, because a disturbance that would end with the run never ends."""
+def test_a_disturbance_ends_before_the_run():
+    """A disturbance that would end with the run would never end."""
     experiment = load_experiment("nemesis")
     base, nemesis = hunt_base(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
     last = HuntDisturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
@@ -294,8 +294,8 @@ def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters(
 
 
 @pytest.mark.parametrize(("cut_s", "is_possible"), [(2.0, True), (7.0, False)])
-def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s, is_possible):
-    """Check it, because no other server has their clients' data."""
+def test_servers_of_an_isolated_region_do_not_all_lose_their_memory(cut_s, is_possible):
+    """No other server has their clients' data."""
     settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
     ground = drawing_of("scribe-nemesis").ground(settings)
     cut = HuntDisturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))

@@ -33,7 +33,7 @@ NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 @given(seed=st.integers(0, 1 << 40))
 @settings(max_examples=12)
 @pytest.mark.slow
-def test_every_seeds_case_can_run_must_be_survived_and_reads_back(name, seed):
+def test_the_case_of_every_seed_is_valid_and_reads_back(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
     ground = drawing.ground(case.settings)
@@ -46,7 +46,7 @@ def test_every_seeds_case_can_run_must_be_survived_and_reads_back(name, seed):
     assert case_from_json(json.loads(json.dumps(case_to_json(case)))) == case
 
 
-def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
+def test_some_cases_cut_links_until_a_spanning_tree_is_left():
     ground = drawing_of("meghdoot-nemesis").ground({})
     links, regions = {frozenset(link) for link in ground.links}, len(ground.topology.regions)
     shapes, kinds = set(), set()
@@ -64,7 +64,7 @@ def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
 
 
 @pytest.mark.slow
-def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
+def test_two_processes_of_a_role_in_any_regions_are_disturbed_at_once():
     cases = cases_of("meghdoot-nemesis", 100)
     apart = [
         each.kind
@@ -77,7 +77,7 @@ def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
+def test_as_many_servers_end_at_once_as_the_system_must_survive(name):
     ground = drawing_of(name).ground({})
     drawn = [ended_servers(Random(seed), ground, ()) for seed in range(30)]
     assert all(unsurvivable_reason(each, ground) is None for each in drawn)
@@ -89,7 +89,7 @@ def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
 
 
 @pytest.mark.slow
-def test_disturbances_are_often_put_where_and_when_others_begin_or_end():
+def test_disturbances_often_start_at_the_place_and_time_of_others():
     cases = [case.disturbances for case in cases_of("nemesis")]
     several = [case for case in cases if len(case) > 1]
     assert sum(any(map(beside, *zip(*combinations(case, 2), strict=True))) for case in several) > 0.4 * len(
@@ -113,13 +113,13 @@ def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
 
 
 @pytest.mark.slow
-def test_subscribers_also_subscribe_while_things_are_disturbed():
+def test_some_subscriptions_are_made_during_disturbances():
     drawn = [case.settings for case in cases_of("meghdoot-nemesis", 100)]
     assert 25 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 75
     assert any("workload.subscriptions.change" in each for each in drawn)
 
 
-def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
+def test_all_periods_but_those_of_batching_are_sometimes_halved():
     base, nemesis = hunt_base(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
     (half,) = halved_periods(base, nemesis)
     assert (half["parameters.heartbeat"], half["parameters.retransmit"]) == ("250ms", "500ms")
@@ -128,7 +128,7 @@ def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
     assert sum(half.items() <= each.items() for each in drawn) > 3
 
 
-def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
+def test_memory_limits_that_a_run_reaches_are_drawn_unless_they_limit_a_promise():
     knobs = drawn_settings(hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
     assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
     assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
@@ -137,7 +137,7 @@ def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_w
 
 
 @pytest.mark.slow
-def test_limits_are_also_small_all_together_as_far_as_they_go_together():
+def test_all_limits_are_sometimes_small_together():
     base, nemesis = hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis
     least, small, _ = small_limits(base, nemesis)
     assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
@@ -188,7 +188,7 @@ def test_smaller_networks_lead_to_the_least_one(seed):
 
 
 @pytest.mark.slow
-def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
+def test_hunts_draw_generated_networks_of_many_kinds_and_named_ones():
     drawn = [case.settings.get("topology") for case in cases_of("nemesis")]
     kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
     assert kinds >= {"ring", "line", "star", "mesh", "tree"}
@@ -207,7 +207,7 @@ OTHERS = (
 )
 
 
-def test_networks_of_other_people_are_left_as_they_are():
+def test_networks_not_drawn_by_the_hunt_are_not_shrunk():
     assert [list(smaller(each)) for each in OTHERS] == [[], [], [], []]
     assert [network_text(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
 

@@ -1,4 +1,4 @@
-"""A hunt's folder: what is written is read back, and what is none of it is one clear line."""
+"""A hunt's folder: files are read back, and invalid ones give one clear line."""
 
 import json
 import os
@@ -40,14 +40,14 @@ def test_waiting_cases_are_stored_while_the_hunt_is_off(directory: HuntDirectory
         {"waiting": [{}]},
     ],
 )
-def test_progress_that_is_none_is_refused_by_its_field(directory: HuntDirectory, content: object) -> None:
+def test_invalid_progress_is_refused_with_its_field(directory: HuntDirectory, content: object) -> None:
     directory.progress_json.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"progress\.json: "):
         directory.progress()
 
 
 @pytest.mark.parametrize("content", [{}, {"said": "lost"}, {"said": 1, "signature": "x"}])
-def test_a_finding_that_says_nothing_is_refused(directory: HuntDirectory, content: object) -> None:
+def test_an_incomplete_finding_is_refused(directory: HuntDirectory, content: object) -> None:
     folder = directory.findings / "01-lost"
     folder.mkdir()
     (folder / "finding.json").write_text(json.dumps(content))

@@ -1,4 +1,4 @@
-"""A case is shrunk to what it takes, whatever else was there, and always to the same."""
+"""A case always shrinks to the same necessary disturbances, whatever else it has."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def shrunk(case: HuntCase, breaks, **given) -> tuple[HuntCase, CaseShrinking]:
     return shrinking.shrink(case), shrinking
 
 
-def test_only_what_it_takes_is_left_however_many_are_tried_at_once():
+def test_a_case_shrinks_to_the_necessary_disturbances_with_any_parallelism():
     case, shrinking = shrunk(CASE, needs_both, together=7)
     assert [each.kind for each in case.disturbances] == ["cut", "crash"]
     cut, kill = case.disturbances
@@ -52,7 +52,7 @@ def test_only_what_it_takes_is_left_however_many_are_tried_at_once():
     assert case == shrunk(CASE, needs_both, together=1)[0]
 
 
-def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
+def test_a_drawn_network_shrinks_to_the_smallest_that_still_breaks():
     ring = {
         "kind": "ring",
         "regions": 6,
@@ -72,13 +72,13 @@ def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
     assert case.disturbances == ()
 
 
-def test_a_case_that_breaks_without_disturbances_ends_with_none():
+def test_a_case_that_breaks_without_disturbances_shrinks_to_none():
     case, _ = shrunk(CASE, lambda case: case.settings.get("parameters.fanout") == 4)
     assert case.disturbances == ()
     assert case.settings["parameters.fanout"] == 4
 
 
-def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
+def test_other_seeds_are_tried_for_smaller_cases():
     def breaks(case: HuntCase) -> bool:
         enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
         return enough or len(case.disturbances) == len(CASE.disturbances)

@@ -1,4 +1,4 @@
-"""A case as an experiment, and what it then expects."""
+"""A case as an experiment, and its expectations."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from topologies.loader import load_topology
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_case_that_is_none_is_one_line_with_the_field(change, at_fault):
+def test_an_invalid_case_is_refused_in_one_line_with_the_field(change, at_fault):
     case = HuntCase(1, {}, (HuntDisturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
     content = case_to_json(case)
     content["disturbances"][0] |= change
@@ -48,7 +48,7 @@ def test_a_case_that_is_none_is_one_line_with_the_field(change, at_fault):
         ("crash", False, "== 0"),
     ],
 )
-def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost):
+def test_losses_count_unless_a_region_loses_data_that_only_it_had(kind, durable, lost):
     experiment = load_experiment("nemesis")
     base = hunt_base(experiment)
     ground = drawing_of("nemesis").ground({})
@@ -115,7 +115,7 @@ MESSAGES = [
 ]
 
 
-def test_a_disturbance_begins_after_its_process_last_message_and_all_else_stays():
+def test_a_trigger_replaces_only_the_start_of_a_disturbance():
     found = triggered(CASE, MESSAGES, 3_700_000)
     assert found.disturbances[0] == CUT
     assert found.disturbances[1].after == DisturbanceTrigger("r0/proxy-0", "FOLLOW", 2, 3_700_000)
@@ -132,7 +132,7 @@ def test_a_triggered_case_is_a_plain_experiment_that_can_run():
     assert not list(problems(experiment, topology))
 
 
-def test_a_cut_begins_after_the_last_message_that_anybody_sent_unless_another_one_meets_it():
+def test_a_cut_is_triggered_by_the_last_message_of_any_process_unless_another_one_overlaps():
     near = [message(3_990_000, "r0/proxy-1", "FOLLOW"), message(3_999_000, "r1/client-0", "VIEW"), *MESSAGES]
     cut, kill = triggered(CASE, near, 3_700_000).disturbances
     assert cut.after == DisturbanceTrigger("r1/client-0", "VIEW", 1, 3_700_000)
@@ -147,7 +147,7 @@ def test_a_cut_begins_after_the_last_message_that_anybody_sent_unless_another_on
     assert [each.after is None for each in kept] == [True, False, True]
 
 
-def test_a_process_is_kept_apart_after_its_own_last_message_unless_another_one_is_meanwhile():
+def test_a_separation_is_triggered_by_the_process_last_message_unless_another_one_overlaps():
     apart = HuntDisturbance("separate", 5_000_000, 1_000_000, ("r0/proxy-0",), ("r0/client-0",))
     [found] = triggered(HuntCase(1, {}, (apart,)), MESSAGES, 3_700_000).disturbances
     assert found.after == DisturbanceTrigger("r0/proxy-0", "FOLLOW", 2, 3_700_000)

@@ -1,4 +1,4 @@
-"""The fixed ways between regions."""
+"""The routes between a plan's regions."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -37,7 +37,7 @@ def test_routing_protocols_prefer_no_direct_link_by_themselves() -> None:
     assert ways(bgp)["r0", "r4"] == "r0-r1", "the region that comes first in the topology"
 
 
-def test_regions_without_a_link_use_the_way_with_the_least_delay() -> None:
+def test_regions_without_a_link_use_the_route_with_the_least_delay() -> None:
     square = [(0, 1), (1, 3), (0, 2), (2, 3)]
     plan = make_plan(4, pairs=square, parameters_of={(1, 3): LinkParameters(delay_us=11_000)})
     assert ways(plan)["r0", "r3"] == "r0-r2"
@@ -45,7 +45,7 @@ def test_regions_without_a_link_use_the_way_with_the_least_delay() -> None:
     assert ways(plan)["r1", "r2"] == "r0-r1"
 
 
-def test_a_region_apart_has_no_way() -> None:
+def test_an_unconnected_region_has_no_route() -> None:
     assert ways(make_plan(3, pairs=[(0, 1)])) == {("r0", "r1"): "r0-r1", ("r1", "r0"): "r0-r1"}
 
 
@@ -67,7 +67,7 @@ def connected(plan: Plan, origin: str) -> set[str]:
 
 
 @given(plans())
-def test_following_the_ways_always_arrives(plan: Plan) -> None:
+def test_following_the_routes_always_reaches_the_destination(plan: Plan) -> None:
     table = next_links(plan)
     for region in table:
         assert set(table[region]) == connected(plan, region) - {region}
@@ -95,7 +95,7 @@ def test_a_regions_multicast_tree_reaches_what_its_routes_reach_without_a_loop(p
                 assert len(way) <= len(plan.regions)
 
 
-def test_a_tree_has_no_loop_even_if_routes_lead_to_two_regions_by_each_other() -> None:
+def test_a_multicast_tree_has_no_loop_if_routes_do_not_nest() -> None:
     delays = {(0, 1): 1, (0, 2): 50, (1, 3): 1, (1, 4): 100, (2, 5): 5, (3, 4): 1, (4, 5): 1}
     parameters_of = {pair: LinkParameters(delay_us=delay_us) for pair, delay_us in delays.items()}
     plan = make_plan(6, 0, pairs=list(delays), parameters_of=parameters_of)

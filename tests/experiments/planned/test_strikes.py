@@ -1,4 +1,4 @@
-"""From when on, and where, the figures of faults count that meet on a link or a process."""
+"""The time and place from which the figures of faults count if several act on a link or a process."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def read(*faults: Given) -> Sequence[ExperimentFault]:
 
 
 def struck(*faults: Given) -> dict[str, tuple[float, list[tuple[str, str]], list[str]]]:
-    """When, which link directions and which processes, by the fault's name."""
+    """Return the time, the link directions and the processes of each strike, by the fault's name."""
     found = strikes(read(*faults), TOPOLOGY)
     return {
         name: (each.at_us / SECOND, [(link, str(way)) for link, way in each.directions], list(each.processes))
@@ -51,18 +51,18 @@ def two(**more: Any) -> Given:
     return {"name": "two", "at": "3s", "for": "1s", **more}
 
 
-def test_cuts_of_one_instant_strike_together_each_where_it_acts():
+def test_cuts_of_one_instant_strike_together_at_their_own_links():
     faults = one(cut=["a", "b"]), two(cut=["a", "b"], direction="forward")
     assert struck(*faults) == {"one": (3, [BACK, FORTH], []), "two": (3, [FORTH], [])}
     assert refused(*faults) == []
 
 
 @pytest.mark.parametrize("at", ["4s", "5s"])
-def test_an_outage_strikes_when_it_begins_also_where_another_one_lasts(at: str):
+def test_an_outage_strikes_at_its_start_even_during_another_outage(at: str):
     assert struck(one(cut=["a", "b"]), two(at=at, cut=["a", "b"]))["two"] == (float(at[0]), [BACK, FORTH], [])
 
 
-def test_a_set_strikes_when_the_outage_that_hides_it_is_over():
+def test_a_set_strikes_at_the_end_of_the_outage_that_hides_it():
     faults = one(set=["a", "b"], delay="50ms"), two(cut=["a", "b"])
     assert struck(*faults)["one"] == (4, [BACK, FORTH], [])
 
@@ -72,18 +72,18 @@ def test_a_set_strikes_first_where_nothing_hides_it():
     assert struck(*faults)["one"] == (3, [BACK], [])
 
 
-def test_a_set_strikes_when_the_later_set_of_the_same_parameter_is_over():
+def test_a_set_strikes_at_the_end_of_a_later_set_of_the_same_parameter():
     faults = one(set=["a", "b"], delay="50ms"), two(set=["a", "b"], delay="70ms")
     assert struck(*faults) == {"one": (4, [BACK, FORTH], []), "two": (3, [BACK, FORTH], [])}
 
 
-def test_a_restore_strikes_when_the_link_does_otherwise_than_without_it():
+def test_a_restore_strikes_when_the_link_differs_from_a_run_without_it():
     cut = {"name": "cut", "at": "1s", "cut": ["a", "b"]}
     faults = cut, one(isolate="a"), {"name": "mend", "at": "4s", "restore": "cut"}
     assert struck(*faults)["mend"] == (5, [BACK, FORTH], [])
 
 
-def test_two_restores_give_a_link_back_together():
+def test_the_last_of_two_restores_strikes_when_the_link_is_up():
     faults = (
         {"name": "one", "at": "1s", "cut": ["a", "b"]},
         {"name": "two", "at": "2s", "cut": ["a", "b"]},
@@ -111,7 +111,7 @@ def test_a_strike_after_the_run_has_no_place():
     assert (late.directions, late.processes) == ((), ())
 
 
-def test_a_flap_of_thousands_of_outages_takes_no_time():
+def test_strikes_of_a_flap_with_thousands_of_outages_are_computed_quickly():
     flap = {"at": "0s", "flap": ["a", "b"], "down": "10ms", "up": "10ms", "for": "200s"}
     assert struck(flap, one(set=["a", "b"], loss="5%"))["one"] == (3.01, [BACK, FORTH], [])
 
@@ -149,11 +149,11 @@ def test_a_flap_of_thousands_of_outages_takes_no_time():
         ),
     ],
 )
-def test_faults_that_no_figure_tells_apart_are_refused(faults: tuple[Given, ...], said: str):
+def test_indistinguishable_faults_are_refused(faults: tuple[Given, ...], said: str):
     assert refused(*faults) == [(1, said)]
 
 
-def test_why_faults_of_different_times_act_at_once_is_reported():
+def test_the_reason_for_a_common_strike_of_faults_is_reported():
     faults = (
         {"name": "one", "at": "3s", "cut": ["a", "b"]},
         {"name": "other", "at": "4s", "cut": ["a", "b"]},
@@ -165,7 +165,7 @@ def test_why_faults_of_different_times_act_at_once_is_reported():
     assert said.startswith("two and three both act on a-b from 7s on (two changes nothing before), and no")
 
 
-def test_faults_of_which_nothing_is_expected_may_meet():
+def test_faults_without_expectations_may_have_the_same_strike():
     faults = read(
         one(cut=["a", "b"]), two(cut=["b", "a"]), {"name": "three", "at": "9s", "restore": ["a", "b"]}
     )
@@ -173,7 +173,7 @@ def test_faults_of_which_nothing_is_expected_may_meet():
     assert [number for number, _ in strike_problems(faults, TOPOLOGY, 20 * SECOND, {"one"})] == [1]
 
 
-def test_a_fault_and_what_mends_another_may_meet():
+def test_a_fault_and_the_restore_of_another_may_have_the_same_strike():
     faults = (
         {"name": "one", "at": "1s", "kill": "a/proxy-0"},
         {"name": "two", "at": "3s", "restart": "a/proxy-0"},

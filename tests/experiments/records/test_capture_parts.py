@@ -1,4 +1,4 @@
-"""Captures in parts: named in order, joined to what one file would have been, whatever happens in between."""
+"""Captures in parts: ordered by name, and joined to the file of a single capture even after a crash."""
 
 import struct
 from pathlib import Path
@@ -30,25 +30,25 @@ def whole() -> bytes:
     return HEADER + b"".join(map(record, range(6)))
 
 
-def test_parts_come_in_the_order_of_their_numbers_not_of_their_digits(folder: Path) -> None:
+def test_parts_are_ordered_numerically(folder: Path) -> None:
     (folder / "notes.pcap").touch()
     assert [capture_parts.number(part) for part in capture_parts.parts(folder)] == [999, 1000, 1001]
 
 
-def test_joined_parts_are_the_file_that_one_capture_would_have_written(folder: Path) -> None:
+def test_joined_parts_equal_a_single_capture(folder: Path) -> None:
     assert capture_parts.join_all(folder.parent) == 1
     assert capture_parts.capture_of(folder).read_bytes() == whole()
     assert not folder.exists()
     assert [path.name for path in folder.parent.iterdir()] == ["r0-client-0-eth0.pcap"]
 
 
-def test_a_joining_that_was_cut_short_begins_again(folder: Path) -> None:
+def test_an_interrupted_join_is_repeated(folder: Path) -> None:
     (folder.parent / "r0-client-0-eth0.pcap.joining").write_bytes(b"half of it")
     capture_parts.join_all(folder.parent)
     assert capture_parts.capture_of(folder).read_bytes() == whole()
 
 
-def test_parts_that_a_crash_left_beside_the_whole_capture_only_go(folder: Path) -> None:
+def test_parts_left_beside_the_joined_capture_are_removed(folder: Path) -> None:
     capture = capture_parts.capture_of(folder)
     capture.write_bytes(whole())
     (folder / "999.pcap").unlink()
@@ -57,7 +57,7 @@ def test_parts_that_a_crash_left_beside_the_whole_capture_only_go(folder: Path) 
     assert not folder.exists()
 
 
-def test_a_part_begun_as_the_capture_was_killed_holds_nothing(folder: Path) -> None:
+def test_a_part_without_a_file_header_holds_no_packets(folder: Path) -> None:
     (folder / "1002.pcap").write_bytes(HEADER[:10])
     capture_parts.join_all(folder.parent)
     assert capture_parts.capture_of(folder).read_bytes() == whole()
@@ -129,7 +129,7 @@ def test_only_whole_lines_of_the_form_count(tmp_path: Path, other: bytes) -> Non
     assert list(key_lines(path)) == [LINE, LINE]
 
 
-def test_half_a_line_at_the_end_does_not_count(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_bytes(LINE + LINE[:-20])
     assert list(key_lines(path)) == [LINE]

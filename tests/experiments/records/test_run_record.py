@@ -1,4 +1,4 @@
-"""run.json is read completely or refused in one line, whatever one of its fields holds."""
+"""run.json is read completely or refused in one line, for any value in any field."""
 
 import json
 import tracemalloc
@@ -42,7 +42,7 @@ def whole() -> dict[str, Any]:
 
 
 def looked_at(record: RunRecord) -> None:
-    """All that readers make of a record before they open another file."""
+    """Return everything that readers derive from a record before they open another file."""
     metadata = read_metadata(record)
     metadata.delay_us(("r0", "r1"), ZERO + 1)
     machine_problems(record, metadata)
@@ -68,7 +68,7 @@ def test_a_changed_field_is_read_or_refused_in_one_line() -> None:
 @pytest.mark.parametrize(
     "wrong", [7, [7], [{"name": "price", "kind": "real", "low": "0", "high": 1.0}], {"a": {}}]
 )
-def test_attributes_that_are_none_are_refused(wrong: Any) -> None:
+def test_invalid_attributes_are_refused(wrong: Any) -> None:
     content = whole()
     content["plan"]["workload"]["attributes"] = wrong
     with pytest.raises(InputError, match="attributes: are no attributes"):
@@ -86,7 +86,7 @@ def test_a_record_that_was_read_is_written_unchanged() -> None:
     assert record_to_json(record)["plan"] == whole()["plan"]
 
 
-def test_reading_takes_memory_as_there_are_hosts_and_not_as_hosts_times_links(tmp_path) -> None:
+def test_memory_of_reading_grows_with_hosts_and_not_with_hosts_times_links(tmp_path) -> None:
     record = record_from_json(whole())
     host, lan = record.plan.hosts[1], next(link for link in record.plan.links if link.kind == "lan")
     hosts = tuple(replace(host, name=f"more-{n}", lan_link=f"lan-{n}") for n in range(2_000))

@@ -1,4 +1,4 @@
-"""The run directory: made once, never torn, and clear about what is missing."""
+"""The run directory: created once, written atomically, with clear errors for missing files."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,15 +45,17 @@ def test_an_invalid_run_is_bad_input(tmp_path):
         ("here/runs", "runs"),
     ],
 )
-def test_below_the_working_directory_it_is_as_short_as_it_works(tmp_path: Path, run: str, said: str) -> None:
+def test_a_run_below_the_working_directory_has_the_shortest_argument(
+    tmp_path: Path, run: str, said: str
+) -> None:
     assert run_argument(tmp_path / run, tmp_path / "here") == said
 
 
-def test_elsewhere_it_is_the_absolute_path(tmp_path: Path) -> None:
+def test_a_run_elsewhere_has_its_absolute_path_as_argument(tmp_path: Path) -> None:
     assert run_argument(tmp_path / "runs" / "one", tmp_path / "here") == str(tmp_path / "runs" / "one")
 
 
-def test_a_path_as_it_was_given_is_seen_from_the_working_directory(
+def test_relative_paths_refer_to_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Content: templates become ranges, from the seed alone; what does not fit together is refused."""
+"""Content workloads: ranges of templates depend only on the seed, and inconsistent fields are refused."""
 
 import json
 
@@ -31,7 +31,7 @@ def asked(workload, subscribers=200, seed=1):
     return workload.subscriptions([f"r0/s-{n}" for n in range(subscribers)], 10 * S, seed)
 
 
-def test_a_template_says_how_much_of_an_attribute_is_wanted_and_all_of_the_others():
+def test_a_template_restricts_only_the_attributes_it_names():
     for mine in asked(read(each=3)).values():
         assert [each.number for each in mine] == [0, 1, 2]
         for each in mine:
@@ -48,7 +48,7 @@ def test_ranges_of_integers_hold_whole_numbers_of_values():
     assert all(low.is_integer() and 1 <= low <= high <= 100 for low, high in found)
 
 
-def test_templates_are_as_frequent_as_they_weigh():
+def test_templates_are_drawn_by_weight():
     templates = [{"weight": 3, "ranges": {"price": "1%"}}, {"ranges": {"volume": "1%"}}]
     found = [
         each.ranges[1] == (1, 100)
@@ -58,7 +58,7 @@ def test_templates_are_as_frequent_as_they_weigh():
     assert 0.7 < sum(found) / len(found) < 0.8
 
 
-def test_a_subscription_that_ends_says_the_ranges_that_it_had():
+def test_the_end_of_a_subscription_repeats_its_ranges():
     for mine in asked(read(each=2, change="3s")).values():
         active = {}
         for each in mine:
@@ -91,7 +91,7 @@ def test_strings_and_dates_become_ordinals():
     assert (day.low, day.high) == (10228, 12052)
 
 
-def test_wishes_are_equality_one_sided_between_fixed_and_several():
+def test_template_ranges_may_be_equal_one_sided_between_fixed_or_several():
     ranges = {
         "price": [{"min": 10, "max": 30}, {"min": 50}, {"value": 45}],
         "symbol": "equal", "volume": "above", "day": {"max": "1998-12-31"},
@@ -112,7 +112,7 @@ def test_wishes_are_equality_one_sided_between_fixed_and_several():
             assert day == (10228, 10591)
 
 
-def test_wishes_of_several_ranges_end_together():
+def test_subscriptions_of_one_template_with_several_ranges_end_together():
     templates = [{"ranges": {"price": ["1%", "2%"]}}]
     for mine in asked(read(each=2, change="3s", templates=templates)).values():
         active = set()
@@ -123,7 +123,7 @@ def test_wishes_of_several_ranges_end_together():
         assert {number ^ 1 for number in active} == active
 
 
-def test_the_preset_is_the_papers_schema_and_templates():
+def test_the_preset_has_the_papers_schema_and_templates():
     workload = TypeAdapter(AnyWorkload).validate_python(PRESET)
     plan = workload.as_plan()
     assert [each["name"] for each in plan["attributes"]][:3] == ["date", "symbol", "open"]
@@ -230,7 +230,7 @@ def wish(ranges, **attribute):
         (wish({"value": "x"}), "subscriptions.templates.0.ranges.price.value: should be a number, not 'x'"),
     ],
 )
-def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields, said):
+def test_invalid_attributes_and_ranges_are_refused_in_one_line(fields, said):
     assert refusal(
         validated, ContentWorkload, Document("file", given(**{"size": "16B"} | fields), {})
     ).startswith(f"file: {said}")

@@ -51,12 +51,12 @@ def csv(folder, text, name="rows.csv"):
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
-def test_a_csv_file_has_a_value_in_each_cell_and_none_in_empty_ones(tmp_path, name):
+def test_cells_of_a_csv_file_become_values_and_empty_ones_unspecified(tmp_path, name):
     np.testing.assert_array_equal(read(csv(tmp_path, TEXT, name)), EXPECTED)
 
 
 @pytest.mark.parametrize("days", [pa.date32(), pa.timestamp("us"), pa.string()])
-def test_a_parquet_file_is_read_by_its_types(tmp_path, days):
+def test_a_parquet_file_is_read_with_its_column_types(tmp_path, days):
     dates = pa.array([datetime.date(1998, 1, day) for day in (2, 5, 6)]).cast(days)
     symbols = pa.array(["AAPL", "msft", "ibm"]).dictionary_encode()
     columns = {"Date": dates, "symbol": symbols, "open": [13.63, None, 100], "volume": [6411700, None, 12]}
@@ -95,7 +95,7 @@ def test_rows_of_later_blocks_are_numbered_from_the_first_one(tmp_path, monkeypa
         read(path, (OPEN,))
 
 
-def test_files_that_are_not_there_too_large_or_of_another_kind_are_refused(tmp_path, monkeypatch):
+def test_missing_large_or_unknown_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read(tmp_path / "gone.csv")
     with pytest.raises(InputError, match=r"should end in \.csv, \.csv\.gz, \.parquet"):
@@ -125,7 +125,7 @@ NOT_UTF_8 = (
 
 @pytest.mark.parametrize("data", NOT_UTF_8)
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
-def test_a_csv_file_in_another_encoding_is_to_be_saved_as_utf_8(tmp_path, name, data):
+def test_a_csv_file_in_another_encoding_is_refused_with_the_remedy(tmp_path, name, data):
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert (
@@ -194,7 +194,7 @@ def planned(path):
     return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
 
 
-def test_each_publisher_is_told_its_own_rows_and_all_have_them_all(experiment):
+def test_rows_are_divided_between_publishers(experiment):
     plan = planned(experiment)
     told = {process.region: process for process in plan.processes if process.rows}
     assert {process.role for process in told.values()} == {"publisher"}
@@ -207,7 +207,7 @@ def test_each_publisher_is_told_its_own_rows_and_all_have_them_all(experiment):
     assert wanted == {(of_word(letter, 5),) * 2 for letter in "abcdefgh"}
 
 
-def test_a_file_is_found_beside_its_experiment_and_what_is_wrong_with_it_is_said_of_the_field(experiment):
+def test_a_row_file_is_relative_to_its_experiment_and_errors_name_the_field(experiment):
     file = read_experiment(str(experiment))
     assert file.experiment.workload.events.file == str(experiment.with_name("rows.csv"))
     csv(experiment.parent, TEXT.replace("1e2", "high"))
@@ -217,7 +217,7 @@ def test_a_file_is_found_beside_its_experiment_and_what_is_wrong_with_it_is_said
     )
 
 
-def test_too_few_rows_and_too_much_to_tell_are_refused(experiment, monkeypatch):
+def test_too_few_rows_and_too_large_shares_are_refused(experiment, monkeypatch):
     csv(experiment.parent, TEXT)
     with pytest.raises(InputError, match=r"has 3 rows, fewer than there are streams, 4"):
         load_experiment(str(experiment))
@@ -227,7 +227,7 @@ def test_too_few_rows_and_too_much_to_tell_are_refused(experiment, monkeypatch):
         load_experiment(str(experiment))
 
 
-def test_wrong_numbers_of_parquet_files_are_named_too(tmp_path):
+def test_invalid_numbers_in_parquet_files_are_named(tmp_path):
     path = tmp_path / "rows.parquet"
     for values, said in (([1.0, -2.0], "row 2, column open: '-2.0' is not from 0"), (["a"], "row 1, column")):
         pq.write_table(pa.table({"open": values}), path)

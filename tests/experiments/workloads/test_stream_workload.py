@@ -14,7 +14,7 @@ def read(**fields: Any) -> StreamWorkload:
     return StreamWorkload.model_validate({**PLAIN, **fields})
 
 
-def test_plain_events_say_nothing_of_collection_or_keys():
+def test_the_plan_of_plain_events_has_no_collection_or_keys():
     assert read().as_plan() == {"event_size_bytes": 10, "rate_per_s": 5, "closed_loop": False}
 
 
@@ -34,7 +34,7 @@ def test_a_rule_of_collection_is_a_predicate_with_its_argument(collect, told):
     assert read(collect=collect).as_plan()["collect"] == told
 
 
-def test_keys_are_passed_completely():
+def test_the_plan_has_all_key_settings():
     keys = {"distribution": "zeta", "skew": 1.2, "insertions": "10%"}
     told = {"distribution": "zeta", "skew": 1.2, "count": 100_000, "insertions": 0.1}
     assert read(keys=keys).as_plan()["keys"] == told

@@ -1,4 +1,4 @@
-"""Topics: who follows what and when, from the seed alone; and which systems take which workload."""
+"""Topics: followers and times depend only on the seed; and which systems take which workload."""
 
 from collections import Counter
 
@@ -29,19 +29,19 @@ def sizes(asked):
     return [counted[topic] for topic in range(100)]
 
 
-def test_popular_topics_are_followed_more():
+def test_popular_topics_have_more_followers():
     counts = sizes(followed(read(each=2, distribution="zipf", skew=1.0)))
     assert counts[0] > 3 * counts[9] > 0
     assert sum(counts[:10]) > sum(counts[10:])
 
 
 @pytest.mark.parametrize("count", [90, 100])
-def test_one_may_follow_nearly_all_however_seldom_some_are(count):
+def test_a_subscriber_may_follow_nearly_all_topics_even_rare_ones(count):
     asked = followed(read(each=count, distribution="zipf", skew=9.0), subscribers=5)
     assert {len({each.number for each in mine}) for mine in asked.values()} == {count}
 
 
-def test_each_topic_may_have_so_many_members_by_rank_as_in_scribe():
+def test_members_by_rank_follow_the_scribe_paper():
     """gsize(r) = floor(N r^-1.25 + 0.5), Scribe 2002, section 4."""
     counts = sizes(followed(read(members=500, distribution="zipf", skew=1.25)))
     assert counts == [int(500 * rank**-1.25 + 0.5) for rank in range(1, 101)]
@@ -116,7 +116,7 @@ def several(publishers, tmp_path, roles="{publisher: 1, member: 2}"):
     return load_experiment(str(path))
 
 
-def test_a_topic_with_several_publishers_has_a_stream_of_each(tmp_path):
+def test_a_topic_has_one_stream_for_each_publisher(tmp_path):
     workload = several(3, tmp_path).workload
     streams = workload.streams_in(["r0", "r1", "r2", "r3"])
     assert [each.region for each in streams[:6]] == ["r0", "r1", "r2", "r1", "r2", "r3"]
@@ -133,6 +133,6 @@ def test_a_topic_has_at_most_as_many_publishers_as_there_are_regions(tmp_path):
         several(5, tmp_path)
 
 
-def test_two_publishers_of_a_region_would_number_the_same_stream(tmp_path):
+def test_a_second_publisher_in_a_region_is_refused(tmp_path):
     with pytest.raises(InputError, match="a region can have one publisher"):
         several(1, tmp_path, roles="{publisher: 2, member: 2}")

@@ -1,4 +1,4 @@
-"""Other people's traffic: what may be asked for, and when it then sends."""
+"""Background traffic: validation, and the times at which it sends."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def entry(fields: str) -> Traffic:
     return found
 
 
-def test_flows_may_be_as_fast_as_they_can_or_at_a_rate():
+def test_flows_may_be_unlimited_or_have_a_rate():
     assert entry("from: hub, to: w, tcp: 2").asked_bits_per_s is None
     assert entry("from: hub, to: s, tcp: 2, rate: 5mbit").asked_bits_per_s == 5_000_000
     assert entry("from: n, to: s, udp: 20mbit").asked_bits_per_s == 20_000_000
@@ -65,7 +65,7 @@ def test_impossible_traffic_is_refused_with_its_field(fields, field, said):
     assert said in error.value.problem
 
 
-def test_names_are_taken_once_and_bursts_are_bounded():
+def test_names_are_unique_and_bursts_are_bounded():
     with pytest.raises(InputError, match=r"the name a is taken by traffic\.0"):
         asked("{name: a, from: hub, to: w, tcp: 1}", "{name: a, from: w, to: hub, tcp: 1}")
     with pytest.raises(InputError, match=f"at most {BURSTS_MAX}"):
@@ -75,7 +75,7 @@ def test_names_are_taken_once_and_bursts_are_bounded():
         )
 
 
-def test_arrived_traffic_may_be_expected():
+def test_expectations_on_traffic_are_checked():
     some = "traffic=[{name: a, from: hub, to: w, tcp: 1}]"
     path = "traffic.a.arrived_bytes"
     (expectation,) = load_experiment(STAR, [some, f"expect=['{path} > 1000']"]).expect

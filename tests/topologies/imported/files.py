@@ -1,4 +1,4 @@
-"""Small networks as their formats have them: Bern, Zürich and Milano, about 95 and 218 km apart, and more."""
+"""Small networks in each format: Bern, Zürich and Milano, about 95 and 218 km apart, and more."""
 
 ZOO_GML = """
 Creator "tests"

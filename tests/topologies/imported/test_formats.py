@@ -44,7 +44,7 @@ def topology_of(folder, name, content, **assumed):
         ("alps.json", TOPOHUB, False),
     ],
 )
-def test_the_same_network_of_each_format_with_places_is_the_same_topology(tmp_path, name, content, speeds):
+def test_a_network_gives_the_same_topology_in_every_format_with_positions(tmp_path, name, content, speeds):
     topology, _ = topology_of(tmp_path, name, content)
     assert topology.name == "alps"
     assert [each.lower() for each in topology.regions] == ["bern", "zurich", "milano"]
@@ -54,7 +54,7 @@ def test_the_same_network_of_each_format_with_places_is_the_same_topology(tmp_pa
     assert [first.rate_bits_per_s, second.rate_bits_per_s] == [25 * 10**8 if speeds else RATE, RATE]
 
 
-def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
+def test_unsupported_parts_are_left_out_and_reported(tmp_path):
     _, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML)
     assert left_out == (
         "1 link only planned: Bern - Milano",
@@ -64,7 +64,7 @@ def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
     )
 
 
-def test_a_link_against_another_of_a_directed_graph_belongs_to_it(tmp_path):
+def test_opposite_edges_of_a_directed_graph_are_one_link(tmp_path):
     again = SHADOW.replace(
         "edge [ source 0 target 1", 'edge [ source 0 target 1 latency "7 ms" ]\n  edge [ source 0 target 1'
     )
@@ -82,7 +82,7 @@ def test_directed_edges_of_an_undirected_graph_are_the_directions_of_a_link(tmp_
     assert len(topology_of(tmp_path, "alps.graphml", parallel)[0].links) == 3
 
 
-def test_parallel_links_get_names_that_no_region_has(tmp_path):
+def test_parallel_links_get_unique_names(tmp_path):
     labels = "".join(
         f'node [ id {number} label "{name}" ] ' for number, name in enumerate(["a", "b", "a-b-2"])
     )
@@ -91,14 +91,14 @@ def test_parallel_links_get_names_that_no_region_has(tmp_path):
     assert [link.name for link in topology.links] == ["a-b", "a-b-3", "a-a-b-2"]
 
 
-def test_speeds_are_read_or_named(tmp_path):
+def test_speeds_are_read_or_reported_as_left_out(tmp_path):
     topology, left_out = topology_of(tmp_path, "alps.graphml", ZOO_GRAPHML.replace(">G<", ">Gbps<"))
     assert (topology.links[0].rate_bits_per_s, left_out) == (25 * 10**8, ())
     _, left_out = topology_of(tmp_path, "alps.graphml", ZOO_GRAPHML.replace(">2.5<", ">10-20<"))
     assert left_out == ("speeds of 1 links, such as 10-20 G",)
 
 
-def test_a_given_delay_keeps_nodes_without_a_place(tmp_path):
+def test_with_a_default_delay_nodes_without_a_position_are_kept(tmp_path):
     topology, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML, delay_us=7_000)
     assert topology.links[-1].delay_us == 7_000
     assert len(topology.regions) == 4
@@ -140,7 +140,7 @@ def test_pixels_give_no_distances(tmp_path, name, content):
     assert {link.delay_us for link in topology.links} == {5_000}
 
 
-def test_capacities_without_a_unit_are_no_rates(tmp_path):
+def test_capacities_without_a_unit_give_no_rates(tmp_path):
     topology, left_out = topology_of(tmp_path, "alps.xml", SNDLIB.replace("MBITPERSEC", ""))
     assert topology.links[0].rate_bits_per_s == RATE
     assert left_out == ("capacities of 1 links: the file gives no unit",)

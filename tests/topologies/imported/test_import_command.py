@@ -49,14 +49,14 @@ def test_a_network_of_topohub_is_imported_by_its_name(tmp_path, capsys):
         ("topohub:zoo/../zoo/Alps", "has no such network"),
     ],
 )
-def test_what_topohub_does_not_have_is_refused_in_one_line(capsys, source, said):
+def test_unknown_topohub_networks_are_refused_in_one_line(capsys, source, said):
     assert main.run(["topology", "import", source]) == 2
     refused = capsys.readouterr().err
     assert said in refused
     assert refused.count("\n") == 1
 
 
-def test_without_the_package_the_command_says_how_to_get_it(monkeypatch, capsys):
+def test_without_the_package_the_error_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr(topohub, "PACKAGE", "topohub_that_is_not_installed")
     assert main.run(["topology", "import", "topohub:topozoo/Geant2012"]) == 2
     assert (

@@ -23,13 +23,13 @@ def the_matrix(folder: Path, text: str):
 
 
 @pytest.mark.parametrize("text", [SQUARE, LIST, "# a remark\n\n" + SQUARE])
-def test_both_forms_say_the_same_of_round_trips(tmp_path, text):
+def test_both_csv_forms_give_the_same_round_trips(tmp_path, text):
     matrix = the_matrix(tmp_path, text)
     assert matrix.regions == ("A", "B", "C-d")
     assert {pair: each.rtt_ms for pair, each in matrix.pairs.items()} == {("A", "B"): 101, ("A", "C-d"): 30}
 
 
-def test_a_round_trip_over_the_topology_is_what_was_measured(tmp_path):
+def test_round_trips_over_the_topology_equal_the_measured_ones(tmp_path):
     file = tmp_path / "t.yaml"
     file.write_text(topology_text(the_matrix(tmp_path, LIST), "t", "as: measured", "1gbit"))
     topology = load_topology(str(file))
@@ -43,7 +43,7 @@ def test_a_round_trip_over_the_topology_is_what_was_measured(tmp_path):
     assert forward.rate_bits_per_s == 10**9
 
 
-def test_the_shipped_matrix_is_whole():
+def test_the_shipped_matrix_is_complete():
     matrix = read_matrix(matrix_file("ibm-cloud-2024-08"))
     assert len(matrix.regions) == 10
     assert len(matrix.pairs) == 45
@@ -82,7 +82,7 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
     assert all(each.rtt_ms > 0 for each in matrix.pairs.values())
 
 
-def test_the_command_writes_a_topology_that_can_be_used(tmp_path, capsys):
+def test_the_command_writes_a_valid_topology(tmp_path, capsys):
     file = tmp_path / "clouds.yaml"
     arguments = ["topology", "matrix", "ibm-cloud-2024-08", "--regions", "london, tokyo", "-o", str(file)]
     assert main.run(arguments) == 0

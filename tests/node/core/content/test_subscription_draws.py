@@ -60,7 +60,7 @@ def test_several_ranges_are_several_subscriptions_of_one_wish():
         assert wish[0][1][0] == wish[0][1][1]
 
 
-def test_templates_are_as_frequent_as_they_weigh():
+def test_templates_are_drawn_by_weight():
     draws = draws_of(
         {"weight": 3, "ranges": {"price": [{"kind": "equal"}]}},
         {"weight": 1, "ranges": {"volume": [{"kind": "equal"}]}},
