@@ -1,14 +1,13 @@
 """Batches as NumPy arrays: sequence numbers and keys of their events, and batches of selected events."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from node.protocols.sprinkler.messages import U32_BYTES, Events, SparseEvents
 from node.protocols.sprinkler.storage.batches import Batch, sized_payload, unpack_batch
-from node.protocols.sprinkler.storage.key_index import NUMBER_BYTES, Seqs
+from node.protocols.sprinkler.storage.key_index import Seqs
 
 SAME_IN_JOINED = ("kind", "predicate", "stream", "event_bytes", "argument")
 
@@ -22,41 +21,24 @@ def sequence_numbers(batch: Batch) -> Seqs:
 
 def keyed_events(
     batch: Batch, seqs: Seqs, key_bytes: int, start: int, stop: int
-) -> tuple[Any, Seqs, NDArray[np.int64]]:
+) -> tuple[list[bytes], Seqs, NDArray[np.int64]]:
     """Return keys, sequence numbers and positions of the events from start to stop that have a key.
 
-    Shorter events have none. seqs: the batch's `sequence_numbers`. Keys of up to 8 bytes are an array of
-    numbers, longer ones a list of bytes.
+    Shorter events have none. seqs: the batch's `sequence_numbers`.
     """
     seqs = seqs[start:stop]
     positions = np.arange(start, stop)
-    payload = np.frombuffer(sized_payload(batch), np.uint8)
+    payload = bytes(sized_payload(batch))
     if batch.event_bytes:
         if batch.event_bytes < key_bytes:
             positions, seqs = positions[:0], seqs[:0]
-        if key_bytes <= NUMBER_BYTES and len(seqs):
-            return (
-                _numbers(payload.reshape(batch.count, batch.event_bytes)[start:stop, :key_bytes]),
-                seqs,
-                positions,
-            )
         offsets = positions * batch.event_bytes
     else:
         sizes = np.frombuffer(payload, ">u4", batch.count).astype(np.int64)
         offsets = (U32_BYTES * batch.count + np.cumsum(sizes) - sizes)[start:stop]
         long_enough = sizes[start:stop] >= key_bytes
         positions, seqs, offsets = positions[long_enough], seqs[long_enough], offsets[long_enough]
-    if key_bytes > NUMBER_BYTES:
-        whole = payload.tobytes()
-        return [whole[at : at + key_bytes] for at in offsets.tolist()], seqs, positions
-    return _numbers(payload[offsets[:, None] + np.arange(key_bytes)]), seqs, positions
-
-
-def _numbers(keys: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Convert rows of bytes to numbers."""
-    rows = np.zeros((len(keys), NUMBER_BYTES), np.uint8)
-    rows[:, NUMBER_BYTES - keys.shape[1] :] = keys
-    return rows.view(">u8").reshape(-1).astype(np.uint64)
+    return [payload[at : at + key_bytes] for at in offsets.tolist()], seqs, positions
 
 
 def may_be_one(first: Batch, second: Batch) -> bool:

@@ -15,7 +15,7 @@ A joined batch has the time of its newest events: OLDER_THAN may collect the oth
 
 from bisect import bisect_left
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,7 @@ from node.protocols.sprinkler.storage.event_arrays import (
     sequence_numbers,
     take_events,
 )
-from node.protocols.sprinkler.storage.key_index import (
-    NUMBER_BYTES,
-    SWEPT_FROM,
-    LongKeyIndex,
-    NumberIndex,
-    Seqs,
-)
+from node.protocols.sprinkler.storage.key_index import SWEPT_FROM, KeyIndex, Seqs
 
 PORTION = 8192  # events that are indexed in one step
 SETTLED_AT_ONCE = 32_768  # dead events
@@ -52,9 +46,9 @@ class KeyCollection:
         self.dead = 0  # events that are collected but still in the list
         self._list = batches
         self._key_bytes = key_bytes
-        self._index: Any = NumberIndex() if key_bytes <= NUMBER_BYTES else LongKeyIndex()
+        self._index = KeyIndex()
         self._indexed = 0  # keys are entered up to here
-        self._earlier: dict[int | bytes, list[int]] = {}  # key -> live events before the last one with it
+        self._earlier: dict[bytes, list[int]] = {}  # key -> live events before the last one with it
         self._earlier_limit = SWEPT_FROM  # size at which entries of dropped events are removed
         self._pending: list[Seqs] = []  # dead, not settled
         self._pending_count = 0
@@ -63,7 +57,7 @@ class KeyCollection:
     @property
     def used_bytes(self) -> int:
         """Memory in use, besides the batches."""
-        return int(self._index.used_bytes) + EARLIER_BYTES * len(self._earlier) + 8 * self._pending_count
+        return self._index.used_bytes + EARLIER_BYTES * len(self._earlier) + 8 * self._pending_count
 
     def dropped(self, position: int) -> None:
         """Prepare for the removal of the first batch, which is at this position."""
@@ -122,18 +116,17 @@ class KeyCollection:
     def _has_keys(self, batch: Batch) -> bool:
         return has_keys(batch) and (not collects_by_key(batch) or batch.argument == self._key_bytes)
 
-    def _enter(self, keys: Any, seqs: Seqs, *, collecting: bool) -> None:
+    def _enter(self, keys: Sequence[bytes], seqs: Seqs, *, collecting: bool) -> None:
         positions, displaced = self._index.exchange(keys, seqs)
         if collecting:
-            self._is_dead(displaced)
+            self._is_dead(np.array(displaced, np.int64))
             if self._earlier:
-                for key in list_of(keys):
+                for key in keys:
                     earlier = np.array(self._earlier.pop(key, ()), np.int64)
                     self._is_dead(earlier[earlier > self._index.floor])
             return
-        for at in np.argsort(displaced).tolist():
-            key = list_of(keys[positions[at] : positions[at] + 1])[0]
-            self._earlier.setdefault(key, []).append(int(displaced[at]))
+        for seq, position in sorted(zip(displaced, positions, strict=True)):
+            self._earlier.setdefault(keys[position], []).append(seq)
         if len(self._earlier) > self._earlier_limit:
             floor = self._index.floor
             self._earlier = {key: seqs for key, seqs in self._earlier.items() if seqs[-1] > floor}
@@ -218,7 +211,7 @@ class KeyCollection:
         is_last: NDArray[np.bool_] = (self._index.last(keys) == keyed) | (keyed > self._indexed)
         if self._earlier:
             for at in np.nonzero(~is_last)[0].tolist():
-                earlier = self._earlier.get(list_of(keys[at : at + 1])[0], [])
+                earlier = self._earlier.get(keys[at], [])
                 place = bisect_left(earlier, seqs[positions[at]])
                 is_last[at] = place < len(earlier) and earlier[place] == seqs[positions[at]]
         if len(keyed) == batch.count:
@@ -226,8 +219,3 @@ class KeyCollection:
         alive = np.ones(batch.count, np.bool_)
         alive[positions] = is_last
         return alive
-
-
-def list_of(keys: Any) -> list[Any]:
-    """Return keys as hashable objects."""
-    return keys if isinstance(keys, list) else keys.tolist()
