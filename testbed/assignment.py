@@ -20,7 +20,9 @@ from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 
 WIRE_SNAPLEN_BYTES = 128
-"""For captures between machines: Ethernet, IP and TCP headers with options, enough to tell packets apart."""
+"""Snapshot length of captures between machines: Ethernet, IP and TCP headers with options, enough to identify
+packets.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Exits with code 0 when a region's member leads; other leaders transfer to it: led.py ADDRESS REGION."""
+"""Exits with code 0 when a region's member leads; another leader is asked to transfer to it: led.py ADDRESS
+REGION.
+"""
 
 import json
 import sys

@@ -70,7 +70,9 @@ class ImageError(Exception):
 
 
 class CheckedEntry(tarfile.TarInfo):
-    """An entry of an archive whose headers have sizes that can be: others would fill the memory."""
+    """An archive entry whose declared header sizes are checked, because a false size would fill the
+    memory.
+    """
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

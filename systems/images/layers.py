@@ -137,7 +137,7 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
 
 
 def _no_folder(root: Path, folder: str) -> str | None:
-    """Return what stands in the way of making a folder in an unpacked image; None if nothing does."""
+    """Return the path that prevents making a folder in an unpacked image; None if there is none."""
     for part in accumulate((part for part in folder.split("/") if part), "{}/{}".format, initial=""):
         if not inside(root, part, follows=True).is_dir():
             return part if os.path.lexists(inside(root, part)) else None
@@ -171,7 +171,7 @@ def debian_version(root: Path, program: str) -> str | None:
 def _check_content(
     packed: IO[bytes], layer: IO[bytes], digest: str, name: str, make_room: Callable[[int], None]
 ) -> None:
-    """Write the uncompressed layer, and check that it has its digest. make_room: gets its size."""
+    """Write the uncompressed layer, and check that it has its digest. make_room: called with its size."""
     found, size = hashlib.sha256(), 0
     try:
         with _uncompressed(packed) as content:
@@ -233,7 +233,9 @@ class _Root:
                     raise ValueError(f"it is damaged after {archive.offset} B")
 
     def finish(self) -> None:
-        """Give folders their modes: those that no later entry replaced, or put behind a symbolic link."""
+        """Give folders their modes, except those that a later entry replaced or put behind a symbolic
+        link.
+        """
         for folder, mode in self._modes.items():
             is_here = inside(self._root, str(folder.relative_to(self._root))) == folder
             if is_here and folder.is_dir() and not folder.is_symlink():

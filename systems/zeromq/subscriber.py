@@ -5,7 +5,7 @@ import sys
 import cutset_client
 import zmq
 
-WAIT_MS = 20  # for messages, between checks for changed topics: one thread uses the socket
+WAIT_MS = 20  # time to wait for messages between checks for changed topics: one thread uses the socket
 EVERYTHING, NO_TOPIC = b"", b"nobody's/"
 
 

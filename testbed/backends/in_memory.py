@@ -1,7 +1,7 @@
 """Execution of a plan in virtual time, in memory and without files, for thousands of runs.
 
 The simulation equals that of `testbed.backends.simulator` to the message; only the destination of the nodes'
-records differs. If a machine raises an error, the run ends with that as its result.
+records differs. An error of a state machine ends the run and is its result.
 """
 
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 """Watches the messages of a run in memory: keeps those of a time span for diagrams, and ends a process that
-sends without end.
+sends endlessly.
 """
 
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ class MessageWatcher:
             self.messages.append(SeenMessage(since_us, name, target.spec.name, kind, _short(message)))
 
     def _kind(self, message: Any) -> str:
-        """Return the names of a message and of those that it holds, with colons between them."""
+        """Return the names of a message and of its nested messages, joined by colons."""
         return ":".join(layout.name for layout, _ in self.codec.within(message)) or type(message).__name__
 
     def _since_us(self) -> int:

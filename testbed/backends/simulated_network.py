@@ -1,4 +1,4 @@
-"""The simulated network of a plan for `node.sim`, and the plan's changes of it."""
+"""Builds the simulated network of a plan for `node.sim`, and applies the plan's changes to it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

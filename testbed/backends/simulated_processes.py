@@ -144,7 +144,9 @@ class SimulatedProcesses:
         return reached(published, delivered, self.declared.contract)
 
     def _note_published(self, name: str) -> None:
-        """Record what a process has published before its generation ends, because it must be delivered."""
+        """Record the last numbers that a process has published before its generation ends: they must still be
+        delivered.
+        """
         if (node := self.network.nodes.get(name)) is not None:
             self._published = highest([self._published, node.machine.progress().published])
 

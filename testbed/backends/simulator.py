@@ -38,8 +38,8 @@ from topologies.errors import InputError
 
 READY_US = 30_000_000  # until all processes are ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
-STEP_US = 50_000  # between checks whether a phase is over
-CHECK_US = 1_000_000  # between checks of the machines' invariants
+STEP_US = 50_000  # pause between checks whether a phase is over
+CHECK_US = 1_000_000  # pause between checks of the machines' invariants
 WAIT_US = 1_000_000  # longest wait for a link at the end of the workload without a problem
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # allocations before Python looks for cycles: messages are many, cycles few

@@ -30,7 +30,7 @@ from testbed.interrupts import noted_interrupts
 def analyze_all(
     found: Sequence[RunDirectory | SweepDirectory], master: str | None, captures: str | None
 ) -> int:
-    """Analyse each of these once and return the worst exit code.
+    """Analyse each run or sweep once and return the worst exit code.
 
     If there are several, an error is printed and the others are analysed. If there is only one, InputError,
     AnalysisError and MachineError are raised. master, captures: see `analysis.jobs.choice.workers_at`.

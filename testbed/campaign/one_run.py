@@ -179,7 +179,7 @@ def write_page(run: RunDirectory, follow: Follower) -> None:
 
 
 def _join_parts(run: RunDirectory, follow: Follower) -> None:
-    """Join the parts of captures; an analysis joins later those that cannot be joined now."""
+    """Join the parts of captures; a later analysis joins the parts that cannot be joined now."""
 
     follow.say("joining the parts of captures")
     try:

@@ -220,7 +220,7 @@ def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
 
 @cache
 def _as_it_comes(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """Return the bundled experiment of this name and its topology; None if there is none."""
+    """Return the bundled experiment of this name, unchanged, and its topology; None if there is none."""
     from experiments.loader import experiment_names, load_experiment
     from testbed.sweeps import plain
     from topologies.loader import load_topology

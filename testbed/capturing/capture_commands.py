@@ -22,7 +22,7 @@ CONFINED = (
 )
 """Starts tcpdump with only the capabilities to listen and to write its file.
 
-As root, tcpdump sets its user and group once more, which needs setuid and setgid.
+If tcpdump runs as root, it sets its user and group again, which needs setuid and setgid.
 """
 
 

@@ -27,7 +27,7 @@ from testbed.capturing.capture_commands import TcpdumpPoint, buffer_kib, memory_
 from testbed.errors import TestbedError
 
 FLUSH_S = 1.1
-"""How long after the last relevant packet tcpdump has all packets, unless the machine is too busy to run it.
+"""Longest time after a relevant packet until tcpdump has it, unless the machine is too busy to run it.
 
 The kernel hands packets over in blocks at least every second (tcpdump's timeout).
 """
@@ -177,6 +177,6 @@ def _name(running: _Running) -> str:
 
 
 def _last_words(running: _Running) -> str:
-    """Return its output in one line, without the message that it listens."""
+    """Return the last output of a capture in one line, without the message that it listens."""
     lines = running.output.decode(errors="replace").splitlines()
     return " ".join(line for line in lines if LISTENING.decode() not in line) or "no output"

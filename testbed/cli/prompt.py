@@ -131,7 +131,7 @@ def _concerned(wanted: "Filter") -> frozenset[str] | None:
 
 
 def _aside(work: Callable[[], list[str]]) -> list[str]:
-    """Do this in a thread with low priority, so that nodes keep the processors. Ctrl-C abandons it."""
+    """Do this work in a thread with low priority, so that nodes keep the processors. Ctrl-C abandons it."""
     done: list[list[str]] = []
     broke: list[BaseException] = []
 

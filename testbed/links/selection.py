@@ -53,7 +53,7 @@ def select_emulator(kind: str, seed: int) -> LinkEmulator:
 def netem_takes_seeds() -> bool:
     """Return whether tc and the kernel both support seeds (iproute2 and Linux 6.6).
 
-    An older kernel ignores seeds, so one is set and read back.
+    An older kernel ignores seeds, so the check sets one and reads it back.
     """
     result = _try(TRY_SEED)
     return isinstance(result, subprocess.CompletedProcess) and shows_seed(result.stdout)

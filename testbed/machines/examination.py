@@ -135,7 +135,7 @@ def echoes(
 
 
 def answers(own: str, peers: list[str], sizes: tuple[int, ...]) -> list[dict[str, float]]:
-    """Return, for each size of packets, the shortest round trip to each peer that answered."""
+    """Return, for each size of packets, the shortest round trip to each answering peer."""
     found: list[dict[str, float]] = [{} for _ in sizes]
     number = os.getpid() & 0xFFFF
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:

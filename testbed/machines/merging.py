@@ -20,7 +20,7 @@ UNENDED = "its part has no outcome: it goes on there, or was ended early (`hosts
 
 _PHASES = list(RunPhase)
 _LISTS = ("changes", "processes", "throttles", "captures", "probes", "counters", "cpu")
-"""The fields of a record with entries that are of one machine."""
+"""The fields of a record whose entries each belong to one machine."""
 
 
 def machine_shares(

@@ -5,9 +5,9 @@ files are all on the controller) and `code` (the archive that stays). The answer
 runs' names by result: `ended` (its supervisor had no controller), `removed`, `in_use` and `kept` (not
 shipped; with its bytes), and `code` (the number of removed archives).
 
-A run whose controller is connected is not touched. Files outside the folder are not touched, and folders that
-another user could change are not trusted (`testbed.machines.software.trusted_folders`): in that case, or if
-a file cannot be removed, the exit code is 1 with the reason on standard error.
+A run whose controller is connected is not touched. Files outside the folder are not touched. If another user
+could change a folder (`testbed.machines.software.trusted_folders`), or if a file cannot be removed, the exit
+code is 1 with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from testbed.machines.ssh.time_limit import limited
 PATIENCE_S = 60.0
 END_TIMEOUT_S = 5.0
 LOOK_S = 0.02
-UNPACKING_S = 3600.0  # an older folder is not one that is being unpacked
+UNPACKING_S = 3600.0  # age from which a folder counts as abandoned rather than as being unpacked
 
 
 def main(patience_s: float = PATIENCE_S) -> None:
@@ -63,7 +63,7 @@ def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
 
 
 def end(run: Path) -> bool:
-    """End a run's supervisor, and with it its sandbox; then what forwarded bytes to it and hangs.
+    """End a run's supervisor, and with it its sandbox; then processes that forwarded bytes to it and hang.
 
     Process handles are opened before a process is checked again, so that it cannot be another process.
     """

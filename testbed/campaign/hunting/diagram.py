@@ -1,8 +1,8 @@
-"""The messages around a violation as text: a column for each process, a line for each message.
+"""The messages around a violation as text: one column per process, one line per message.
 
 The columns are the affected processes, the disturbed ones, and those with which they exchange most messages.
-Kinds of messages of steady traffic are left out. If too many messages remain, those closest to the beginnings
-and ends of disturbances are shown.
+Kinds of messages of steady traffic are left out. If too many messages remain, the diagram keeps those closest
+to the beginnings and ends of disturbances.
 """
 
 from collections import Counter

@@ -35,7 +35,7 @@ REAL_RUNS_MAX = 16
 REAL_TIMES = 5
 """The shrunk case is then run this often, to measure how often it breaks."""
 OF_HUNTS = ("crashed", "died", "stalled", "silent", UNSHARED)
-"""Kinds that only the oracle checks; the whole analysis must confirm all other kinds."""
+"""Kinds that only the oracle checks; the whole analysis must confirm violations of all other kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def _remove(directory: str | None) -> None:
 
 
 def _cause(violations: Sequence[dict[str, Any]]) -> str:
-    """Return what runs that break for the same cause have in common before they are shrunk."""
+    """Return the key under which runs with the same cause are counted before they are shrunk."""
     first = most_serious(violations)
     roles = sorted({each["role"] for each in first["examples"]})
     text = first["said"].split("\n")[0] if first["kind"] == "crashed" else ""

@@ -1,8 +1,8 @@
 """Cases of a hunt on real processes: each is a run on this machine with packets, and takes as long as one.
 
 The messages of a finding's diagram are read from the packets, and so are the beginnings and ends of
-connections. A run during which the machine did not keep up counts for what must hold however slow it is,
-and not for what may come late.
+connections. If the machine did not keep up during a run, violations that slowness may cause (`LATE`) do not
+count.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A violation in one sentence: to which process, what, and after which disturbances."""
+"""A violation in one sentence: the affected process, the broken property, and the preceding disturbances."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

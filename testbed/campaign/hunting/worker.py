@@ -34,7 +34,7 @@ def begin(setup: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def actions_at(place: str, setup: dict[str, Any]) -> Actions:
-    """Return what can be done with cases at this place. setup: as in the first line."""
+    """Return the actions on cases at this place. setup: as in the first line."""
     base = Experiment.model_validate(setup["experiment"])
     if place == SIMULATOR:
         from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials

@@ -19,7 +19,7 @@ from testbed.sweeps import digest_of, plain
 
 DIGEST_CHARS = 8
 SEED = 1
-"""The seed of all nights: a continued hunt keeps the seed with which it began."""
+"""The seed of all hunts of nights: a continued hunt keeps its seed."""
 SAID_MAX = 3
 """The number of findings in a night's line."""
 

@@ -87,7 +87,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
 
 
 def make_sweep_or_hunt(night: Night, run: NightRun) -> bool:
-    """Make a whole sweep, with one page and one verdict, or a study, or hunt; return the same as `make_one`.
+    """Make a whole sweep with one page and one verdict, a study, or a hunt; return the same as `make_one`.
 
     The result does not enter the history, which compares single points between nights. A sweep interrupted by
     a crash is made again from the beginning; a hunt continues.
@@ -113,7 +113,7 @@ def make_sweep_or_hunt(night: Night, run: NightRun) -> bool:
 def _limited(
     night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
 ) -> bool:
-    """Work on a run for at most `limit_s`. work: is given the start by time.monotonic."""
+    """Work on a run for at most `limit_s`. work: called with the start by time.monotonic."""
     began_s = time.monotonic()
     with follower(terse=f"{position(night.record.ended + 1, len(night.record.runs))} {run.name}") as follow:
         made, goes_on = _bounded(night, run, limit_s, lambda: work(follow, began_s))
@@ -177,7 +177,7 @@ def _studied(night: Night, run: NightRun, began_s: float) -> NightRun:
 
 
 def with_figures(night: Night, run: NightRun, measured: MeasuredPoint) -> NightRun:
-    """Return a run with its figures; it has failed if one differs from the last night that has them.
+    """Return a run with its figures; it fails if a figure differs from the last night that has it.
 
     The same seed gives the same figures in virtual time, so a figure changes only with the code.
     """

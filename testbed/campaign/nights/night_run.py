@@ -62,7 +62,7 @@ class NightRequest:
 
 def run_night(request: NightRequest) -> int:
     """Make a night and return the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
-    if not request.resume:  # it may have to wait past midnight
+    if not request.resume:  # the wait for another night may pass midnight
         request = replace(request, night=request.night or today())
     with contextlib.ExitStack() as stack:
         sigterm_came = stack.enter_context(sigterm_like_ctrl_c())

@@ -1,8 +1,8 @@
-"""A packed run, or one that is still here, with what is needed to reproduce it: its plan and its claims.
+"""A packed run, or one that is still here, with all data to reproduce it: its plan and its claims.
 
-run.json holds the resolved plan: links, parameters, faults, published events and the seed. So the
-experiments and topologies of this checkout are not used, only its code of the system. For other seeds, the
-experiment of run.json is planned again, provided that this yields the archive's plan for the archive's seed.
+run.json holds the resolved plan: links, parameters, faults, published events and the seed. So the experiments
+and topologies of this checkout are not used, only its code of the system. For other seeds, the experiment of
+run.json is planned again, provided that this yields the archive's plan for the archive's seed.
 
 An archive may come from anyone, and the programs of a system of programs are commands. They are started only
 if they equal the programs of the system of that name here, or if the user trusts the archive.

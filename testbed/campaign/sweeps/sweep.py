@@ -55,7 +55,7 @@ class RunningSweep(Campaign[SweepRecord]):
         return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
 
     def changed_images(self) -> Iterator[str]:
-        """Yield a line for each image that is another one than in a run that was made."""
+        """Yield a line for each image that has changed since a run was made with it."""
         then: dict[str, str] = {}
         for run in self.record.runs:
             made = self.directory.run_of(run)

@@ -78,7 +78,7 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unproven(summary: dict[str, Any]) -> list[str]:
-    """Return the links that expectations depend on and whose configuration is not proven by packets."""
+    """Return the links that expectations depend on although packets do not prove their configuration."""
     resting: dict[str, int] = {}
     for expectation in summary["expectations"]:
         for text in expectation.get("unproven") or ():

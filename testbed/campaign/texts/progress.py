@@ -44,7 +44,7 @@ class RunSituation:
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
-        """Update from a message; return a line to show, if the message deserves one."""
+        """Update from a message; return a line to show, or None if the message needs no line."""
         match message.get("did"):
             case "phase":
                 self.phase = message["phase"]
@@ -118,7 +118,7 @@ class Follower(AbstractContextManager["Follower"]):
         self._one_at_a_time = threading.Lock()
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """Show the effect of a message; {} only reports that time has passed.
+        """Update the display from a message; {} only reports that time has passed.
 
         Called from any thread: each machine that ships files reports from its own thread.
         """

@@ -25,7 +25,7 @@ class MachineFiles:
     of_bytes: int = 0
 
     def take(self, message: dict[str, Any]) -> str | None:
-        """Update from a message of `ship`; return a permanent line, if the message deserves one."""
+        """Update from a message of `ship`; return a permanent line, or None if the message needs none."""
         state = ShippingState(message["state"])
         changed, self.state = state is not self.state, state
         self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]

@@ -134,8 +134,8 @@ _SIGNS = frozenset(";()'\"")
 
 
 def _is_question(argument: str) -> bool:
-    """Return whether it is SQL rather than a run's name: it has several words, none, or signs that names do
-    not have, and is no path.
+    """Return whether an argument is SQL rather than a run's name: it is no path, and has several words, none,
+    or characters that names lack.
     """
     if len(argument.split()) == 1 and ("://" in argument or not _SIGNS & set(argument)):
         return False

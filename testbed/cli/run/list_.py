@@ -66,7 +66,7 @@ def _section(title: str, described: "Mapping[str, str | InputError]") -> None:
 
 
 def _broken(text: str, indent: int) -> str:
-    """Return the text in lines that fit beside an indent, if the output is a terminal."""
+    """Break a text into lines that fit beside an indent, if the output is a terminal."""
     if not sys.stdout.isatty():
         return text
     width = max(DESCRIPTION_WIDTH_MIN, shutil.get_terminal_size().columns - indent)

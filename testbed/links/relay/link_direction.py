@@ -119,7 +119,9 @@ class LinkDirection:
         self._set_parameters(parameters)
 
     def beside(self) -> "LinkDirection":
-        """Return one that carries other frames to the same end, at first with the same parameters."""
+        """Return a link direction that carries other frames to the same end, at first with the same
+        parameters.
+        """
         random = Random(self._random.getrandbits(64))  # noqa: S311  loss, not secrets
         found = LinkDirection(self.out, self.parameters, random, self._delay_queue, self._trace)
         found._zero_ns = self._zero_ns

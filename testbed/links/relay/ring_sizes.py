@@ -18,7 +18,8 @@ from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 RINGS_BYTES_MAX = 256 << 20  # of all receive rings; new memory costs up to 4 ms/MiB on a virtual machine
 PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
-AWAY_US = 250_000  # how long a busy machine may keep the relay from its processor; cheap for slow links
+# longest time for which a busy machine may keep the relay from its processor; cheap for slow links
+AWAY_US = 250_000
 AWAY_BYTES_MAX = 2 << 20  # up to which a ring is sized by AWAY_US: links of some 50 Mbit/s
 UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed if no rate is configured: the most that a processor can send
 NARROW_BITS_PER_S = 300_000_000  # on slower links, frames arrive faster than the link's rate: from a LAN

@@ -3,8 +3,8 @@
 `start` reads one line from standard input, {"run": the content of run.json, "lease_s": seconds}, creates the
 run's folder, and starts a detached supervisor, unless there is one already. Then, like `attach`, it forwards
 bytes between its standard streams and the supervisor's socket until either ends, or the controller does not
-begin or does not read for `PATIENCE_S`. Exit codes: 0 one of both ended, and another `attach` may continue;
-3 there is no supervisor, or the folder cannot be created.
+begin or does not read for `PATIENCE_S`. Exit codes: 0 either end closed, and another `attach` may continue; 3
+there is no supervisor, or the folder cannot be created.
 """
 
 import json

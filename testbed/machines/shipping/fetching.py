@@ -38,7 +38,9 @@ if now == HELD and json.loads((run / "run.json").read_text())["outcome"] is not 
     now = LEFT
 print(now)
 """
-"""Prints the state of a run; a run that is over counts as left: its supervisor only waits for a fetch."""
+"""A program that prints the state of a run. A run that is over counts as left: its supervisor only waits for
+a fetch.
+"""
 
 
 def state_there(connection: SshConnection, archive: Archive, folder: str) -> str:
