@@ -1,10 +1,12 @@
-"""Rewrite golden scenarios, once it is understood why they changed: `python -m tests.golden FILE…`."""
+"""Rewrite the results in golden scenarios, after a change of behaviour was reviewed: `python -m tests.golden
+FILE…`.
+"""
 
 import sys
 from pathlib import Path
 
 from tests.golden import content_scenario, overlay_scenario, scenario, space_scenario
-from tests.golden.script import ScriptPlayer, read, with_followed
+from tests.golden.script import ScriptPlayer, read, with_results
 
 SYSTEMS: dict[str, type[ScriptPlayer]] = {
     "can": space_scenario.Scenario,
@@ -15,9 +17,9 @@ SYSTEMS: dict[str, type[ScriptPlayer]] = {
 
 
 def run(path: Path) -> str:
-    """Run a script; return it with its results. Its folder is named by the system."""
+    """Run a script and return it with its results. The name of its folder is the system."""
     text = path.read_text()
-    return with_followed(text, SYSTEMS[path.absolute().parent.name](read(text)).play())
+    return with_results(text, SYSTEMS[path.absolute().parent.name](read(text)).play())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ DIGITS = re.compile(r"\b[0-9a-f]{6}\b")
 
 
 class FlatScenario(ScriptPlayer):
-    """A script that is played. routed: the class of messages that carry another one along a route."""
+    """Plays a script. routed: the class of messages that carry another message along a route."""
 
     routed: type
 
@@ -39,7 +39,7 @@ class FlatScenario(ScriptPlayer):
         return next(number for number, other in self.names.items() if other == name)
 
     def say(self, text: str, kind: str = "") -> None:
-        """Add a line, if lines of this kind are shown."""
+        """Add a line if its kind is shown."""
         if not kind or kind in self.script.shown:
             named = DIGITS.sub(lambda found: self.shown_as.get(found[0], found[0]), text)
             self.lines.append(f"{self.network.clock.now_us / 1e6:.3f}  {named}")

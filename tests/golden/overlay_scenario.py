@@ -36,7 +36,7 @@ BETWEEN_US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What `route` sends."""
+    """The message that `route` sends."""
 
     reads: ClassVar = ("{key}",)
 
@@ -44,7 +44,7 @@ class Hello:
 
 
 class Scenario(FlatScenario):
-    """A script that is played."""
+    """Plays a script."""
 
     routed = Route
 

@@ -1,4 +1,6 @@
-"""A message in one line, by the phrases that `analysis.messages.label` also fills with rows of tables."""
+"""Formats a message on one line, by the phrases that `analysis.messages.label` also fills with rows of
+tables.
+"""
 
 import struct
 from collections.abc import Callable
@@ -36,7 +38,9 @@ def _value(layout: MessageLayout, value: Placeholder, message: Any) -> str:
 
 
 def _count(layout: MessageLayout, name: str, message: Any) -> int:
-    """How many: a field of the head, or the sum of the numbers with which the tail begins."""
+    """Return the count in a phrase: a field of the head, or the sum of the numbers at the beginning of the
+    tail.
+    """
     numbers = next((each for each in layout.tail.numbers if each.name == name), None) if layout.tail else None
     if numbers is None:
         return int(getattr(message, name))

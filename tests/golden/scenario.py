@@ -45,7 +45,7 @@ Hop = tuple[str, str]
 
 
 class Scenario(ScriptPlayer):
-    """A script that is played."""
+    """Plays a script."""
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
@@ -121,7 +121,7 @@ class Scenario(ScriptPlayer):
     # --- What followed
 
     def tell_rest(self) -> None:
-        """Add the lines of the messages since the last time."""
+        """Add the lines of the messages since the last call."""
         trace = self.network.trace
         for sent in trace[self._told :]:
             self._tell_message(sent)
@@ -144,7 +144,9 @@ class Scenario(ScriptPlayer):
         return a != b and any(hop in self._cuts for hop in self._wires.route(a, b))
 
     def _is_shown(self, told: Any) -> bool:
-        """Whether a message, a row of one, or a record is of a stream that is asked for, or of none."""
+        """Return whether a message, one of its rows, or a record belongs to a shown stream or to no
+        stream.
+        """
         stream = getattr(told, "stream", None)
         of = self.script.of
         return of is None or stream is None or of == self.script.owners[stream]
@@ -203,5 +205,5 @@ def _numbers(record: m.Record) -> str:
 
 
 def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:
-    """Clients are an application's, since they publish."""
+    """Build a machine; clients are those of an application, because they publish."""
     return Client(spec, rng, keeps_events=True) if spec.role == "client" else build_machine(spec, rng)

@@ -29,7 +29,7 @@ DELAY_MS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something that is done. `line` is where it stands in the script, from 0 on."""
+    """A command of a script. `line` is its position in the script, from 0 on."""
 
     line: int
     at_us: int
@@ -39,7 +39,7 @@ class Command:
 
 @dataclass(slots=True)
 class Script:
-    """A script that was read. regions: of each process; roles likewise. names: what a run calls a process."""
+    """A parsed script. regions, roles: of each process. names: the names of processes in the run."""
 
     regions: dict[str, str] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Script:
 
 
 def read(text: str) -> Script:
-    """Read a script; what followed is passed over. Raises ValueError for a line that says nothing."""
+    """Parse a script without its results. Raises ValueError for an invalid line."""
     script = Script()
     for number, line in enumerate(text.splitlines()):
         words = line.split()
@@ -95,9 +95,9 @@ def _declare(script: Script, number: int, words: list[str]) -> None:
 
 
 class ScriptPlayer:
-    """Plays a script on a simulated network: a command is done by the method with its name.
+    """Plays a script on a simulated network: the method with a command's name executes it.
 
-    A subclass makes the network, and puts lines into `lines`.
+    A subclass creates the network and appends to `lines`.
     """
 
     network: Any
@@ -107,7 +107,7 @@ class ScriptPlayer:
         self.lines: list[str] = []
 
     def play(self) -> Iterator[tuple[Command, list[str]]]:
-        """Each command with what followed it, until the next one."""
+        """Yield each command with its results until the next command."""
         commands = self.script.commands
         for command, following in zip(commands, [*commands[1:], commands[-1]], strict=True):
             self.network.run(command.at_us)
@@ -118,16 +118,16 @@ class ScriptPlayer:
             self.lines = []
 
     def process(self, word: str) -> str:
-        """Return what a command's word means."""
+        """Return the process that a word of a command names."""
         return word
 
     def tell_rest(self) -> None:
-        """Add the lines that are still due."""
+        """Add the lines that are still pending."""
 
     def _end(self) -> None: ...
 
 
-def with_followed(text: str, followed: Iterable[tuple[Command, list[str]]]) -> str:
+def with_results(text: str, followed: Iterable[tuple[Command, list[str]]]) -> str:
     """Return the script with the current results of each command in place of the old ones."""
     after = {command.line: lines for command, lines in followed}
     written = []

@@ -77,7 +77,7 @@ class Node(PlaneNode):
 
 
 class Scenario(FlatScenario):
-    """A script that is played."""
+    """Plays a script."""
 
     routed = Route
 
@@ -132,7 +132,7 @@ class Scenario(FlatScenario):
         return name, SEQUENCE.sub("", said)
 
     def say(self, text: str, kind: str = "") -> None:
-        """Add a line, if lines of this kind are shown; addresses are shown as names."""
+        """Add a line if its kind is shown; addresses are shown as names."""
         super().say(ADDRESS.sub(lambda found: self.names[int(found[1])], text), kind)
 
 

@@ -1,4 +1,4 @@
-"""Golden scenarios: processes do exactly what the scripts say, and so what the papers describe."""
+"""Golden scenarios: processes do exactly what the scripts say, as the papers describe."""
 
 from pathlib import Path
 
@@ -10,5 +10,5 @@ SCRIPTS = [path for system in SYSTEMS for path in sorted((Path(__file__).parent 
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_the_scenario_goes_as_written(script):
+def test_a_scenario_gives_its_recorded_results(script):
     assert run(script) == script.read_text()

@@ -1,4 +1,4 @@
-"""A flat network whose nodes share a few processors: input waits until one is free for the node.
+"""A flat network whose nodes share a few processors: input waits until a processor is free for its node.
 
 A node handles its inputs in order, all waiting ones in one turn, like an event loop; each takes time for
 itself and for each message received or sent. Timers fire late if processors are busy, and effects happen when
@@ -13,7 +13,9 @@ from node.sim.flat_network import FlatNetwork
 
 
 class BusyNetwork(FlatNetwork):
-    """processors: how many there are; input_us, message_us: what an input and a message take."""
+    """A network with busy processors. processors: their number. input_us, message_us: processor time per
+    input and per message.
+    """
 
     def __init__(self, delay_us, told, *, processors=2, input_us=100, message_us=400):
         super().__init__(delay_us, told)

@@ -1,4 +1,4 @@
-"""Clusters with replicated proxies, what is done to them at random, and what must hold whatever was done."""
+"""Clusters with replicated proxies, random faults, and the checks that must hold after any faults."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ QUICK = {  # short periods: a simulated failure costs little time
 
 
 def chained(**given) -> Cluster:
-    """Regions of three replicas and a configuration service, with short periods."""
+    """Return regions of three replicas and a configuration service, with short periods."""
     given = {"regions": 2, "proxies": 3, "configuration": True, "rate_per_s": 500, "storage": "disk", **given}
     return Cluster(parameters={**QUICK, **given.pop("parameters", {})}, **given)
 
 
 def chain(cluster: Cluster, region: str = "r0") -> str:
-    """Return the members' numbers from head to tail, as the region's service has them: "012"."""
+    """Return the members' numbers from head to tail according to the region's service, such as "012"."""
     members = cluster.machine(f"{region}/configuration-0").chain.members
     return "".join(name[-1] for name in members)
 
@@ -37,11 +37,11 @@ NAMES |= {"service": "r0/configuration-0", "driver": "r0/driver-0"}
 
 
 def play(cluster: Cluster, script: str) -> None:
-    """Do things at seconds of virtual time: "2 kill head, 4 chain 12, 4 start head, 6 members 3".
+    """Execute commands at seconds of virtual time: "2 kill head, 4 chain 12, 4 start head, 6 members 3".
 
-    chain, members: compare r0's chain, or its length. black: let a region lose power, or its processes of
-    these roles; boot: start again what it lost, power: and let its drivers publish. cut, heal: the way
-    between two regions. run: let time pass. Others are a network's methods.
+    chain, members: check r0's chain, or its length. black: cut the power of a region, or of its processes of
+    these roles; boot: restart them; power: restart them and let its drivers publish. cut, heal: the path
+    between two regions. run: let time pass. Other commands are methods of the network.
     """
     network = cluster.network
     for step in script.split(", "):
@@ -112,7 +112,7 @@ ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "servic
 
 
 class Chaos:
-    """Kills, stops and cuts at random, but never enough replicas of a region to lose its state."""
+    """Random kills, stops and cuts that never remove enough replicas of a region to lose its state."""
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self.cluster = cluster
@@ -124,7 +124,7 @@ class Chaos:
         self.cut = False  # the way between the first two regions
 
     def step(self) -> None:
-        """Do one thing."""
+        """Execute one random fault."""
         nodes = self.cluster.network.nodes
         action = self.rng.choice(ACTIONS)
         if action in {"kill", "stop"}:
@@ -146,7 +146,7 @@ class Chaos:
             self._do("resume", self.rng.choice(self.stopped))
 
     def run(self) -> None:
-        """Do twenty things from two seconds on, then let everything come back."""
+        """Execute twenty random faults from two seconds on, then restore everything."""
         now_us = 2 * S
         self.cluster.run(now_us)
         for _ in range(20):
@@ -168,7 +168,7 @@ class Chaos:
         self.cut = not self.cut
 
     def _caught_up(self, region: str) -> list[str]:
-        """Members that run, as every one of those that run sees it."""
+        """Return the number of running members that all running members agree on."""
         service = self.cluster.network.nodes.get(f"{region}/configuration-0")
         if service is None:
             return []

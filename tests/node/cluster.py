@@ -43,7 +43,8 @@ def specs(
     address: Callable[[str, int], str] = lambda region, at: f"10.{region[1:]}.{at >> 8}.{at & 255}",
     storage: str | None = None,
 ) -> list[NodeSpec]:
-    """Specifications of proxies, a driver, clients and perhaps a configuration service in each region.
+    """Return the specifications of proxies, a driver, clients and perhaps a configuration service in each
+    region.
 
     streams: of each region. publishers: of each stream, if not its own region's drivers. rate_per_s: for all
     or by region. storage: a directory for every process, or None.
@@ -84,7 +85,7 @@ def specs(
 
 
 class Cluster:
-    """A simulated cluster over `MESH`, started, with drivers going from `go_us` on."""
+    """A started simulated cluster over `MESH`, whose drivers begin at `go_us`."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class Cluster:
         self.network.run(until_us)
 
     def drain(self, within_us: int = 10 * S) -> None:
-        """Stop the drivers, and let what is under way arrive."""
+        """Stop the drivers, and let data in flight arrive."""
         self.network.tell(m.StopDrivers())
         self.network.run(self.network.clock.now_us + within_us)
 
@@ -118,7 +119,7 @@ class Cluster:
         return self.network.nodes[name].machine
 
     def logged(self, event: str, from_us: int = 0, until_us: int = 1 << 62) -> list[Line]:
-        """Lines of all nodes' logs with this event, in order of time."""
+        """Return the lines of all nodes' logs with this event, in order of time."""
         return sorted(
             (
                 (time_us, name, line.fields)
@@ -130,7 +131,7 @@ class Cluster:
         )
 
     def published(self) -> dict[int, int]:
-        """By stream, the last sequence number acknowledged to its driver."""
+        """Return, by stream, the last sequence number acknowledged to its driver."""
         drivers = [node.machine for node in self.network.nodes.values() if node.spec.role == "driver"]
         loads = [(stream, load) for driver in drivers for stream, load in driver.loads.items()]
         return {
@@ -138,7 +139,7 @@ class Cluster:
         }
 
     def delivered(self) -> dict[str, dict[int, int]]:
-        """By client and stream, how far it got."""
+        """Return the progress of each client in each stream."""
         return {
             name: dict(node.machine.progress().delivered)
             for name, node in self.network.nodes.items()
@@ -146,7 +147,9 @@ class Cluster:
         }
 
     def check_deliveries(self) -> None:
-        """Every client has every published batch once, in order and with its CRC, and nothing else."""
+        """Check that every client has every published batch once, in order and with its CRC, and nothing
+        else.
+        """
         records = sorted(
             record
             for name, node in self.network.nodes.items()

@@ -1,7 +1,7 @@
-"""Wide-area networks for simulated clusters: any graph of regions, with static routes as a testbed has them.
+"""Wide-area networks for simulated clusters: any graph of regions, with static routes as in a testbed.
 
-Regions are r0, r1, and so on; a link is a pair of their numbers. Regions without a link of their own reach
-each other by the way with the least delay, which never changes: a cut is not healed by routing.
+Regions are r0, r1, and so on; a link is a pair of their numbers. Regions without a common link use the path
+with the least delay, which never changes: routing does not avoid a cut.
 """
 
 import heapq
@@ -14,7 +14,7 @@ Links = Mapping[tuple[int, int], int]  # one-way delays in microseconds
 
 
 def ring(*delays_ms: int) -> Links:
-    """Each region with the next, and the last with the first."""
+    """Return the links of a ring: each region with the next, and the last with the first."""
     return {(at, (at + 1) % len(delays_ms)): 1000 * delay_ms for at, delay_ms in enumerate(delays_ms)}
 
 
@@ -25,12 +25,12 @@ def wires(links: Links) -> Wires:
 
 
 def size(links: Links) -> int:
-    """How many regions there are."""
+    """Return the number of regions."""
     return 1 + max(max(link) for link in links)
 
 
 def is_connected(links: Iterable[tuple[int, int]], regions: int) -> bool:
-    """Whether every region reaches every other one."""
+    """Return whether every region reaches every other one."""
     reached, links = {0}, list(links)
     for _ in range(regions):
         reached |= {near for a, b in links for near in (a, b) if {a, b} & reached}

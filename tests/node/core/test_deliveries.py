@@ -1,4 +1,4 @@
-"""The record of deliveries: what is written is read again, torn ends and foreign files are noticed."""
+"""The record of deliveries reads back as written; torn ends and other files are detected."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sequence numbers with their epoch: apart, in order, and as people write them."""
+"""Sequence numbers with epochs: distinct, ordered, and as users write them."""
 
 import pytest
 from hypothesis import given
@@ -28,11 +28,11 @@ def test_the_first_event_of_an_epoch_is_number_one(epoch):
 
 
 @given(seqs)
-def test_what_is_written_is_read_again(seq):
+def test_formatted_numbers_parse_back(seq):
     assert parse_seq(format_seq(seq)) == seq
 
 
-def test_in_the_first_epoch_numbers_do_not_show_it():
+def test_numbers_of_the_first_epoch_are_formatted_without_it():
     assert (format_seq(17), format_seq(first_seq_of_epoch(3) + 16)) == ("17", "3:17")
 
 

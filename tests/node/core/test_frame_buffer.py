@@ -1,4 +1,4 @@
-"""Frames come out of a connection's own memory as they went in, however the bytes are cut."""
+"""Frames leave a connection's receive buffer as they were sent, however the bytes are divided."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ def fill(buffer, data, pieces):
     st.lists(st.integers(0, 3 * FIRST_BYTES), min_size=1, max_size=8),
     st.lists(st.integers(1, 2 * FIRST_BYTES), min_size=1, max_size=5),
 )
-def test_frames_come_out_whole_and_stay_as_they_are(sizes, pieces):
+def test_frames_are_whole_and_stay_unchanged(sizes, pieces):
     bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
     buffer = FrameBuffer(LIMIT_BYTES)
     frames = fill(buffer, b"".join(map(frame, bodies)), pieces)
@@ -60,7 +60,7 @@ def test_frames_outlive_the_large_buffer_that_they_came_in():
     assert [bytes(each.body) for each in frames] == [body] * 20
 
 
-def test_memory_is_used_again_only_when_nothing_in_it_is_kept():
+def test_memory_is_reused_only_if_no_frame_in_it_is_retained():
     buffer, body = FrameBuffer(1 << 20), bytes(700_000)
     kept = fill(buffer, large_frame(b"kept" + body) * 4, [1 << 22])[-1]
     places = set()
@@ -71,7 +71,7 @@ def test_memory_is_used_again_only_when_nothing_in_it_is_kept():
     assert bytes(kept.body) == b"kept" + body
 
 
-def test_a_large_frame_is_written_where_it_stays():
+def test_a_large_frame_is_not_copied():
     body = bytes(range(256)) * 100
     buffer = FrameBuffer(LIMIT_BYTES)
     fill(buffer, frame(body)[: FIRST_BYTES // 2], [FIRST_BYTES])

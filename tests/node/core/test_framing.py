@@ -1,4 +1,4 @@
-"""Frames: what stands whole in some bytes comes out; garbage is an error and never a crash."""
+"""Framing: complete frames are returned; garbage is an error and never a crash."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ def frame(message_type: int, body: bytes) -> bytes:
 
 
 @given(bodies, st.integers(0, 4000))
-def test_frames_come_out_whole_up_to_where_the_bytes_are_cut(sent, end):
+def test_frames_are_returned_up_to_an_incomplete_one(sent, end):
     whole = [frame(*message) for message in sent]
     found = list(frames_in(b"".join(whole)[:end]))
     there = sum(sum(map(len, whole[: count + 1])) <= end for count in range(len(whole)))
@@ -41,7 +41,7 @@ def test_garbage_is_a_protocol_error_or_too_short(data):
         (HEADER.pack(1 << 30, VERSION, 1, 0), "length 1073741824"),
     ],
 )
-def test_a_bad_header_is_named_before_its_body_comes(header, problem):
+def test_a_bad_header_is_an_error_before_its_body_arrives(header, problem):
     with pytest.raises(RemoteProtocolError, match=problem):
         list(frames_in(header))
 

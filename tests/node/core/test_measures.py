@@ -1,4 +1,4 @@
-"""Files of measures: what goes in comes out, whatever a crash cuts off."""
+"""Files of measures read back as written, whatever a crash cuts off."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_measurements_read_back(tmp_path_factory, starts):
     assert flat(read_measures("host", path)) == expected
 
 
-def test_a_file_that_grows_is_read_from_where_it_was_left(tmp_path):
+def test_a_growing_file_is_read_incrementally(tmp_path):
     columns, path, reader = Columns(), tmp_path / "host.measures", BlockReader()
     first = columns.encode([(1, Measure("queue", {"events": 3.0}))])
     data = first + columns.encode([(2, Measure("queue", {"events": 4.0}))])
@@ -68,7 +68,7 @@ def test_names_that_no_path_can_have_are_refused(name):
         Columns().encode([(1, Measure(name, {"x": 1.0}))])
 
 
-def test_figures_are_of_all_hosts_and_what_is_no_number_counts_for_nothing(tmp_path):
+def test_figures_combine_all_hosts_and_ignore_nan(tmp_path):
     given = {"a": [(10, 1.0), (40, 5.0), (50, math.nan)], "b": [(20, 9.0), (30, 1.0)]}
     rows = []
     for host, values in given.items():

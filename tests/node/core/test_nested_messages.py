@@ -1,4 +1,4 @@
-"""A message may hold another one of its codec: it comes back as it was, and depth is bounded."""
+"""A message may contain another one of its codec: it decodes unchanged, and the depth is bounded."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A message that holds one."""
+    """A message that contains another one."""
 
     hops: Annotated[int, Field("B", "", "how far it came")]
     message: Annotated[Any, TailField("message", "what is in it")]
@@ -41,13 +41,13 @@ def decoded(data):
 
 
 @pytest.mark.parametrize("times", range(NESTED_MAX + 1))
-def test_what_is_within_others_comes_back(times):
+def test_nested_messages_decode_unchanged(times):
     data = b"".join(CODEC.encode(wrapped(times)))
     assert len(data) == CODEC.size_bytes(wrapped(times))
     assert decoded(data) == wrapped(times)
 
 
-def test_what_is_too_deep_is_refused_however_deep_it_is():
+def test_too_deeply_nested_messages_are_refused():
     for times in (NESTED_MAX + 1, 900):
         body = b"".join(CODEC.encode(wrapped(1)))[8:]
         data = memoryview(body[:1] + (b"\x02" + body[:1]) * times + b"\x01hello")

@@ -1,4 +1,4 @@
-"""Ordinals: words and dates in the order in which people sort them, each number one of them."""
+"""Ordinals keep the order of words and dates, and each number is one of them."""
 
 from datetime import date, timedelta
 
@@ -12,7 +12,7 @@ words = st.text("abz", max_size=LENGTH_MAX) | st.text("abcdefghijklmnopqrstuvwxy
 
 
 @given(words, words)
-def test_words_are_in_the_order_of_a_dictionary(one, other):
+def test_words_are_in_alphabetical_order(one, other):
     assert (one < other) == (of_word(one, LENGTH_MAX) < of_word(other, LENGTH_MAX))
 
 

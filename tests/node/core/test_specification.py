@@ -1,4 +1,4 @@
-"""A node's specification comes from JSON, and what is wrong with it is named."""
+"""A node's specification is parsed from JSON; errors name the field."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""A wrong clock: when it shows what, and what overlapping faults make of it."""
+"""A wrong clock: the time that it shows, and the effect of overlapping faults."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,9 @@ CLOCKS = st.builds(WrongClock, st.integers(-(10**12), 10**12), st.floats(-500_00
 
 
 @given(CLOCKS, TIMES)
-def test_the_right_time_is_the_first_at_which_it_shows_that_or_more(clock: WrongClock, shown_us: int) -> None:
+def test_the_right_time_is_the_first_at_which_the_clock_shows_at_least_that(
+    clock: WrongClock, shown_us: int
+) -> None:
     right_us = clock.right_us(shown_us)
     assert clock.shows(right_us) >= shown_us > clock.shows(right_us - 1)
 

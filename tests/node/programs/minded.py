@@ -1,4 +1,4 @@
-"""Programs under a launcher, with a view of their own of the machine, but no network of their own."""
+"""Programs under a launcher, with their own view of the machine but without a network namespace."""
 
 import os
 from dataclasses import asdict, replace

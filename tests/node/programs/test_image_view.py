@@ -1,4 +1,4 @@
-"""Programs in images: they see the image's files and their own, run as its user, and keep what they write."""
+"""Programs in images see the image's files and their own, run as its user, and keep their changes."""
 
 import io
 import os
@@ -25,7 +25,7 @@ AS_ROOT = os.geteuid() == 0
 
 @pytest.fixture(scope="module")
 def image_root(tmp_path_factory):
-    """The files of an image: a shell and what it starts, of this machine."""
+    """Return the files of an image: this machine's shell and the programs that it starts."""
     folder = tmp_path_factory.mktemp("image") / "root"
     files = [file("etc/passwd", PASSWD), file("etc/group", GROUP), file("only/here", "the image's\n")]
     with tarfile.open(fileobj=io.BytesIO(layer_of("sh", "cat", "id", "ls", "sleep", more=files))) as tar:
@@ -45,7 +45,7 @@ def in_image(folder, image_root, script, name="r0/broker-0", **given):
 
 
 @pytest.mark.network
-def test_a_program_and_its_ready_command_see_the_image_and_what_is_its_own(tmp_path, launched, image_root):
+def test_a_program_and_its_ready_command_see_the_image_and_the_programs_files(tmp_path, launched, image_root):
     script = (
         "pwd; cat /proc/sys/kernel/hostname /only/here /etc/its/own.conf; ls -m /dev; echo $HOME $PATH $WHO"
     )
@@ -71,7 +71,7 @@ def test_a_program_and_its_ready_command_see_the_image_and_what_is_its_own(tmp_p
 
 @pytest.mark.network
 @pytest.mark.parametrize(("keeps", "there"), [(True, "mine"), (False, "nothing")])
-def test_what_a_program_writes_survives_a_restart_or_does_not(tmp_path, launched, image_root, keeps, there):
+def test_written_files_survive_a_restart_if_storage_is_kept(tmp_path, launched, image_root, keeps, there):
     script = "cat /it || echo nothing; ls /only; echo mine >/it; echo over >/only/here; exec sleep 600"
     one = in_image(tmp_path, image_root, script, keeps_storage=keeps)
     launched.start(one)
@@ -102,7 +102,7 @@ def test_a_program_runs_as_the_images_user_if_that_is_possible(tmp_path, launche
         ("sh", "stranger", "cannot start sh: the image has no user stranger"),
     ],
 )
-def test_a_program_that_cannot_be_started_in_its_image_says_why(
+def test_a_program_that_cannot_start_in_its_image_reports_the_reason(
     tmp_path, launched, image_root, run, user, problem
 ):
     launched.start(spec(tmp_path, program(run, image=IMAGE, user=user), image_root=str(image_root)))
@@ -112,8 +112,8 @@ def test_a_program_that_cannot_be_started_in_its_image_says_why(
 
 
 @pytest.mark.network
-def test_a_copy_serves_where_the_kernel_shows_no_files_over_others(tmp_path, image_root):
-    """As in a container, whose own root is such a file system."""
+def test_a_copy_replaces_a_missing_overlayfs(tmp_path, image_root):
+    """Mount nothing over such a file system, as in a container whose root is an overlay."""
     for name in ("lower", "upper", "work", "run"):
         (tmp_path / name).mkdir()
     options = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"

@@ -1,4 +1,4 @@
-"""Programs as nodes: started, ready, ended, killed with all that they started, each with its own view."""
+"""Programs as nodes: started, ready, ended, and killed with all their children, each with its own view."""
 
 import os
 import shutil
@@ -84,7 +84,7 @@ def test_tls_keys_go_into_a_private_file_per_process_generation(tmp_path, launch
 
 
 @pytest.mark.parametrize("way", ["port", "line", "http", "command"])
-def test_a_program_is_ready_when_it_shows_it_and_not_before(tmp_path, launched, way):
+def test_a_program_is_ready_only_when_its_condition_holds(tmp_path, launched, way):
     port, flag = free_port(), tmp_path / "go"
     serve = f"{sys.executable} -u -m http.server {port} --bind 127.0.0.1"
     ready = {
@@ -120,7 +120,7 @@ def test_a_program_is_ready_when_it_shows_it_and_not_before(tmp_path, launched, 
     ],
     ids=["not ready", "not there", "ended", "in the background"],
 )
-def test_a_program_that_fails_says_why(tmp_path, launched, minded, problem):
+def test_a_failed_program_reports_the_reason(tmp_path, launched, minded, problem):
     launched.start(spec(tmp_path, minded))
     [ended] = launched.wait(lambda: launched.all_said("exited"))
     assert ended["code"] != 0
@@ -128,7 +128,7 @@ def test_a_program_that_fails_says_why(tmp_path, launched, minded, problem):
     assert failed["problem"].startswith(problem)
 
 
-def test_signals_reach_all_that_a_program_started(tmp_path, launched):
+def test_signals_reach_all_children_of_a_program(tmp_path, launched):
     one = begin(launched, tmp_path, "sleep 600 & echo $!; exec sleep 600")
     [said] = launched.wait(lambda: launched.all_said("started"))
     child = int(until(lambda: output(one))[0])
@@ -149,7 +149,7 @@ def test_processes_that_left_the_group_end_with_the_program(tmp_path, launched):
     until(lambda: not runs(child))
 
 
-def test_a_program_gets_its_own_end_signal_and_time(tmp_path, launched):
+def test_a_program_is_ended_by_its_own_signal_and_grace(tmp_path, launched):
     script = "trap 'sleep 0.3; echo tidied; exit 3' INT; echo up; while :; do sleep 0.05; done"
     one = begin(launched, tmp_path, script, stop=Stopping("INT", 20_000_000))
     until(lambda: output(one))
@@ -173,7 +173,7 @@ def test_a_program_dies_with_the_launcher(tmp_path):
     until(lambda: not runs(pid))
 
 
-def test_two_instances_do_not_see_what_the_other_keeps(tmp_path, launched):
+def test_two_instances_do_not_share_storage(tmp_path, launched):
     look = "hostname; grep -c r0-broker-0 /etc/hosts; ls /var/lib /run"
     script = f"{look}; touch /var/lib/mine /run/mine; sleep 600"
     both = [spec(tmp_path, shell(script), name) for name in ("r0/broker-0", "r0/broker-1")]
@@ -191,7 +191,7 @@ def test_two_instances_do_not_see_what_the_other_keeps(tmp_path, launched):
 
 
 @pytest.mark.parametrize(("keeps", "there"), [(True, "mine"), (False, "nothing")])
-def test_storage_survives_a_restart_or_does_not(tmp_path, launched, keeps, there):
+def test_storage_survives_a_restart_only_if_it_is_kept(tmp_path, launched, keeps, there):
     script = "cat /var/lib/it || echo nothing; echo mine >/var/lib/it; exec sleep 600"
     one = begin(launched, tmp_path, script, keeps_storage=keeps)
     said = launched.wait(lambda: launched.all_said("started"))[0]
@@ -203,7 +203,7 @@ def test_storage_survives_a_restart_or_does_not(tmp_path, launched, keeps, there
     until(lambda: there in output(one)[before:])
 
 
-def test_limits_hold(tmp_path, launched):
+def test_resource_limits_are_enforced(tmp_path, launched):
     script = "import os; print(len(os.sched_getaffinity(0)), flush=True); bytearray(1 << 30)"
     limits = ResourceLimits(memory_bytes=256 << 20, processors=1)
     one = spec(tmp_path, program(sys.executable, "-c", script, limits=limits))

@@ -1,4 +1,4 @@
-"""Nodes of four regions in a flat network, with all that they record, for tests of systems on an overlay."""
+"""Nodes of four regions in a flat network, with all their records, for tests of systems on an overlay."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -18,7 +18,7 @@ def region(address):
 
 
 class Community:
-    """One publisher of each region, and `count` nodes of the subscribing role, which follow what is drawn."""
+    """One publisher of each region, and `count` subscribing nodes with drawn subscriptions."""
 
     system, role = "", ""
     gap_us = 0
@@ -88,7 +88,7 @@ class Community:
         self.network.kill(self.addresses[name])
 
     def restart(self, name, after_us=1_000):
-        """Start a node again, and let it take part."""
+        """Restart a node and let it join."""
         self.start(name)
         self.run(after_us)
         self.network.give(self.addresses[name], m.Go(self.now_us))
@@ -136,7 +136,7 @@ class Community:
             self.network.give(address, given)
 
     def cut(self, *pairs):
-        """Let these pairs of regions not reach each other from now on."""
+        """Cut the paths between these pairs of regions from now on."""
         apart = {frozenset(pair) for pair in pairs}
         self.network.reaches = lambda a, b: frozenset((region(a), region(b))) not in apart
 
@@ -148,7 +148,7 @@ class Community:
         self.cut((0, 2), (0, 3), (1, 2), (1, 3))
 
     def finish(self, settle_us=None):
-        """Publish no more, and let everything come."""
+        """Stop publishing, and let all events arrive."""
         self.tell(m.StopDrivers())
         self.run(settle_us or self.settle_us)
 

@@ -1,8 +1,8 @@
-"""Random histories of nodes in a flat network: things happen, some before the last one is repaired."""
+"""Random histories of nodes in a flat network: events happen, some before the last one is repaired."""
 
 
 class History:
-    """A history. happenings: what may happen, with weights. pauses_us: between them. told: what happened."""
+    """A history. happenings: possible events with weights. pauses_us: between them. told: the past events."""
 
     def __init__(self, rng, happenings, pauses_us):
         self.rng, self.happenings, self.pauses_us, self.told = rng, happenings, pauses_us, []
@@ -15,7 +15,7 @@ class History:
         raise NotImplementedError
 
     def come_back(self):
-        """Start again what is down, if the system does so."""
+        """Restart nodes that are down, if the system does so."""
 
     def happen(self, count):
         for _ in range(count):
@@ -47,6 +47,6 @@ class History:
         self.regions(lambda a, b: min(a, 2) == min(b, 2))
 
     def pause(self):
-        """Let one node, which goes on, hear and say nothing."""
+        """Pause one node, which neither receives nor sends until it continues."""
         away = self.rng.choice(sorted(self.network.nodes))
         self.network.reaches = lambda a, b: away not in {a, b}

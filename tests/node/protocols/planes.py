@@ -22,7 +22,7 @@ class PlaneNode:
         self.effects.append(effect)
 
     def start(self, given, now_us):
-        """Let the layer join."""
+        """Start the layer's join."""
         raise NotImplementedError
 
     def handle(self, given, now_us):
@@ -55,7 +55,7 @@ class PlaneNode:
 
 
 class PlaneOverlay:
-    """Nodes on a plane, which join one after the other through nodes that are there."""
+    """Nodes on a plane that join one after the other through existing nodes."""
 
     first = 0  # address of the first node
 

@@ -1,4 +1,4 @@
-"""Values, ranges and what matches: the paper's rule (Meghdoot 3.4), also for what an event leaves out."""
+"""Values, ranges and matching by the paper's rule (Meghdoot 3.4), also for unspecified values of events."""
 
 import pytest
 
@@ -27,7 +27,7 @@ ALL = (PRICE.low, PRICE.high)
         ((0.5, 500.0), UNSPECIFIED, False),
     ],
 )
-def test_a_range_holds_a_value_and_all_of_an_attribute_also_none(wanted, value, is_wanted):
+def test_a_range_contains_its_values_and_a_whole_range_also_unspecified_ones(wanted, value, is_wanted):
     others, of_others = ((5.0, 5.0),), (5.0,)
     about = event_ranges((PRICE, VOLUME), (value, *of_others))
     assert matches((wanted, *others), about) == is_wanted
@@ -44,7 +44,7 @@ def test_a_range_holds_a_value_and_all_of_an_attribute_also_none(wanted, value, 
         (SYMBOL, "ab", 29),
     ],
 )
-def test_values_are_read_and_shown_as_people_write_them(attribute, text, value):
+def test_values_are_parsed_and_formatted_as_users_write_them(attribute, text, value):
     assert attribute.number(text) == value
     assert attribute.text(value) == text
     assert attribute.text(UNSPECIFIED) == ""
@@ -66,7 +66,7 @@ def test_invalid_values_are_refused_with_a_reason(attribute, text, said):
         attribute.number(text)
 
 
-def test_attributes_are_read_from_plans_also_from_older_ones():
+def test_attributes_are_read_from_plans_of_any_version():
     old = {"name": "price", "kind": "real", "low": 0.0, "high": 500.0}
     more = {**old, "kind": "string", "labels": ["buy", "sell"], "drawn": {"kind": "zipf"}}
     assert attributes_of({"attributes": [old, more]}) == (

@@ -1,4 +1,4 @@
-"""The oracle: held against every event and every subscription by itself, and at its size."""
+"""The matching oracle agrees with a comparison of every event and every subscription."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ bounds = st.tuples(st.integers(0, 5), st.integers(0, 5)).map(sorted).map(tuple)
     st.lists(st.tuples(*[bounds | st.just((0, 5))] * 3), max_size=12),
     st.integers(1, 20),
 )
-def test_pairs_are_the_same_as_one_by_one(events, subscriptions, together):
+def test_pairs_equal_those_of_single_comparisons(events, subscriptions, together):
     index = EventIndex(DOMAINS, np.array(events, float).reshape(-1, 3).T)
     low, high = np.moveaxis(np.array(subscriptions, float).reshape(-1, 3, 2), (2, 1), (0, 1))
     blocks = list(index.matches(low, high, together))

@@ -1,4 +1,4 @@
-"""Values of events: one by one or many at once, drawn by Zipf, left out, quotes, rows."""
+"""Values of events: single and in bulk, by Zipf's law, unspecified, from stock quotes and from rows."""
 
 from collections import Counter
 
@@ -45,7 +45,7 @@ def test_streams_and_seeds_differ():
 
 
 @pytest.mark.parametrize("skew", [0.5, 1.5])
-def test_zipf_takes_the_kth_value_in_proportion_to_its_rank(skew):
+def test_zipf_draws_values_in_proportion_to_their_rank(skew):
     counts = Counter(drawn(WHOLE | {"drawn": {"kind": "zipf", "skew": skew}}).tolist())
     weights = np.arange(1, 51) ** -skew
     expected = 50_000 * weights / weights.sum()
@@ -61,7 +61,7 @@ def test_zipf_has_its_peak_at_the_requested_value():
 
 
 @given(st.floats(0, 1e6, allow_nan=False), st.integers(1, 2000), st.integers(1, 3000))
-def test_zipf_stays_within_its_attribute_whatever_its_parts(low, width, parts):
+def test_zipf_stays_within_its_attribute(low, width, parts):
     zipf = {"kind": "zipf", "skew": 1.0, "parts": parts, "peak": float(int(low) + width)}
     whole = {"name": "n", "kind": "integer", "low": float(int(low)), "high": float(int(low) + width)}
     found = drawn(whole | {"drawn": zipf}, 300)
@@ -75,7 +75,7 @@ def test_the_requested_share_of_values_is_unspecified():
     assert not np.isnan(found[:, 1]).any()
 
 
-def test_rows_follow_each_other_and_begin_again():
+def test_rows_are_used_in_order_and_repeated():
     rows = np.array([[1.5, 2], [2.5, np.nan], [3.5, 4]])
     values = values_of(REAL, WHOLE, rows=packed(rows), events={"source": "rows"})
     np.testing.assert_array_equal(values.many(0, 5), rows[[0, 1, 2, 0, 1]])
@@ -92,7 +92,7 @@ def quotes(**asked):
     return EventValues(stock_quotes.workload(uniform=False), 1, **asked)
 
 
-def test_the_quotes_are_as_many_and_as_skewed_as_the_papers():
+def test_quotes_have_the_papers_number_and_skew():
     names = [each["name"] for each in stock_quotes.ATTRIBUTES]
     assert names == ["date", "symbol", "open", "high", "low", "close", "volume"]
     rows = quotes().many(0, stock_quotes.QUOTES_OF_100)

@@ -1,4 +1,4 @@
-"""Subscriptions from templates: what each predicate becomes, how often, and where."""
+"""Subscriptions drawn from templates: their ranges, frequencies and positions."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_each_predicate_becomes_its_range():
 
 
 @pytest.mark.parametrize("wanted", [None, {"kind": "zipf", "skew": 1.0}, {"kind": "events"}])
-def test_a_share_is_so_much_of_all_values_within_them(wanted):
+def test_a_share_is_that_fraction_of_all_values(wanted):
     attributes = [each | {"wanted": wanted} for each in (REAL, WHOLE)]
     found = drawn(
         {"price": [{"kind": "share", "share": 0.2}], "volume": [{"kind": "share", "share": 0.5}]},

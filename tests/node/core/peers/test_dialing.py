@@ -1,4 +1,4 @@
-"""Keeping a connection: attempts never stop, are never too fast, and find a healed link soon."""
+"""Dialling: attempts never stop, have a bounded rate, and detect a healed link soon."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
 
 
 class Bench:
-    """A dialler that has begun."""
+    """A dialler that has started."""
 
     def __init__(self):
         self.effects = []
@@ -24,13 +24,13 @@ class Bench:
         return self.dialer.take(event, self.now_us)
 
     def pause_us(self, event, after_us=0):
-        """Take an event that ends an attempt or a connection; return how long the dialler pauses then."""
+        """Process an event that ends an attempt or a connection; return the pause that follows."""
         assert self.take(event, after_us)
         (timer,) = [effect for effect in self.effects if isinstance(effect, SetTimer)]
         return timer.at_us - self.now_us
 
 
-def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
+def test_pauses_double_up_to_a_limit_and_attempts_never_end():
     bench, pauses = Bench(), []
     for _ in range(100):
         pauses.append(bench.pause_us(DialEvent.FAILED))
@@ -40,14 +40,14 @@ def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
     assert all(LAST_US * 0.75 <= pause <= LAST_US for pause in pauses[5:])
 
 
-def test_an_attempt_into_silence_is_followed_by_the_next_one_soon():
+def test_an_attempt_that_timed_out_is_soon_followed_by_the_next():
     bench = Bench()
     for _ in range(10):
         assert bench.pause_us(DialEvent.FAILED, after_us=TIMEOUT_US) == FIRST_US // 2
         bench.take(DialEvent.RETRY)
 
 
-def test_a_peer_that_closes_at_once_again_and_again_is_dialled_slower_and_slower():
+def test_pauses_grow_if_a_peer_closes_each_connection_at_once():
     bench, pauses = Bench(), []
     for _ in range(6):
         bench.take(DialEvent.CONNECTED)
@@ -56,7 +56,7 @@ def test_a_peer_that_closes_at_once_again_and_again_is_dialled_slower_and_slower
     assert pauses[-1] > 4 * pauses[0]
 
 
-def test_a_peer_that_has_spoken_is_dialled_soon_when_it_is_lost():
+def test_a_lost_peer_that_had_sent_a_message_is_redialled_soon():
     bench = Bench()
     for _ in range(5):
         bench.take(DialEvent.FAILED)
@@ -66,7 +66,7 @@ def test_a_peer_that_has_spoken_is_dialled_soon_when_it_is_lost():
     assert bench.pause_us(DialEvent.LOST, after_us=10_000_000) <= FIRST_US
 
 
-def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
+def test_a_stopped_dialler_cancels_its_timer():
     bench = Bench()
     bench.take(DialEvent.FAILED)
     bench.take(DialEvent.STOP)

@@ -1,4 +1,4 @@
-"""Peers reached by address: order, bounds, and what happens when connections come, cross, idle and break."""
+"""Peers reached by address: order, limits, and connections that open, cross, idle and break."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ LIMITS = PoolLimits(connections=3, idle_us=1_000_000, dial_timeout_us=100_000, b
 
 @dataclass
 class Scripted:
-    """A machine that does what a test tells it next, and keeps what it is told."""
+    """A machine with scripted effects that records its inputs."""
 
     heard: list = field(default_factory=list)
     does: deque = field(default_factory=deque)
@@ -31,7 +31,7 @@ class Scripted:
 
 
 class Bench:
-    """A pool, and what it asked for."""
+    """A pool and its effects."""
 
     def __init__(self, limits=LIMITS):
         self.machine = Scripted()
@@ -56,7 +56,7 @@ def address(number):
     return str(IPv4Address(number))
 
 
-def test_the_first_message_opens_a_connection_and_what_waits_goes_over_it_in_order():
+def test_the_first_message_opens_a_connection_for_it_and_later_ones_in_order():
     bench = Bench()
     assert bench.do(SendTo(9, ("a",))) == [m.Connect("9", address(9), PORT, 100_000)]
     assert bench.do(SendTo(9, ("b",))) == []
@@ -65,14 +65,14 @@ def test_the_first_message_opens_a_connection_and_what_waits_goes_over_it_in_ord
     assert bench.give(m.Writable(1)) == [m.Send(1, ["c"])]
 
 
-def test_a_dial_that_fails_says_so_once():
+def test_a_failed_dial_is_reported_once():
     bench = Bench()
     bench.do(SendTo(9, ("a",)))
     bench.give(m.ConnectFailed("9", "refused"))
     assert bench.told(Unreachable) == [Unreachable(9, "refused")]
 
 
-def test_a_connection_that_breaks_after_use_is_reported_and_the_next_message_dials_again():
+def test_a_broken_connection_is_reported_and_the_next_message_redials():
     bench = Bench()
     bench.do(SendTo(9, ("a",)))
     bench.give(m.Connected(1, "9"))
@@ -98,7 +98,7 @@ def test_the_least_used_connection_makes_room_for_a_new_one():
     assert bench.give(m.Connected(4, address=address(4))) == [m.Close(2)]
 
 
-def test_a_peer_that_takes_nothing_has_a_bounded_queue():
+def test_a_peer_that_reads_nothing_has_a_bounded_queue():
     bench = Bench()
     bench.do(SendTo(9, ("a",)))
     bench.do(SendTo(9, tuple(range(8))))
@@ -113,7 +113,7 @@ def test_messages_forgotten_while_dialling_are_not_sent():
     assert bench.give(m.Connected(1, "9")) == [m.Send(1, ["new"])]
 
 
-def test_bytes_that_are_no_message_end_the_connection():
+def test_malformed_bytes_end_the_connection():
     bench = Bench()
     bench.give(m.Connected(1, address=address(9)))
     assert bench.give(m.Malformed(1, "no such type")) == [m.Close(1, abort=True)]
@@ -212,7 +212,7 @@ class Wire:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_to_connections_each_message_comes_once_at_most_and_nothing_is_left_over(seed):
+def test_messages_arrive_at_most_once_and_no_state_leaks_through_any_connection_failures(seed):
     wire = Wire(seed)
     for _ in range(600):
         wire.step()

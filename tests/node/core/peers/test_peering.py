@@ -1,6 +1,6 @@
-"""Peers: who is connected with whom, by one connection; duplicates, silence, strangers, who does not read.
+"""Peering: one connection per pair of peers; duplicates, silence, unknown processes, peers that do not read.
 
-The machines here are of no system: they greet, and keep what they are told.
+The machines here belong to no system: they greet and record their inputs.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def target(name):
 
 
 class Bench:
-    """One machine; the test carries out its effects."""
+    """One machine; the test executes its effects."""
 
     def __init__(self, *targets):
         self.peer, self.now_us = Peer("m", *targets), 0
@@ -88,7 +88,7 @@ class Bench:
 
 
 class World:
-    """Machines and what is on its way between them: in order on a connection, by chance among them."""
+    """Machines and the messages between them: in order per connection, otherwise at random."""
 
     def __init__(self, *peers, seed):
         self.peers = {peer.name: peer for peer in peers}
@@ -115,7 +115,7 @@ class World:
             self.on_its_way[other].append(kind(other[1], what))
 
     def run(self):
-        """Until nothing is on its way."""
+        """Run until no message is in flight."""
         while some := [end for end, inputs in self.on_its_way.items() if inputs]:
             end = self.rng.choice(some)
             given = self.on_its_way[end].pop(0)
@@ -134,7 +134,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
+def test_two_peers_that_dial_each_other_at_once_keep_the_same_connection(seed):
     first, second = Peer("a", "b"), Peer("b", "a")
     world = World(first, second, seed=seed)
     world.run()
@@ -146,7 +146,7 @@ def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
+def test_if_all_peers_dial_each_other_each_pair_has_one_connection(seed):
     names = "abcde"
     peers = [Peer(name, *(other for other in names if other != name)) for name in names]
     World(*peers, seed=seed).run()
@@ -154,7 +154,7 @@ def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
     assert [len(peer.connections) for peer in peers] == [len(names) - 1] * len(names)
 
 
-def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
+def test_both_sides_greet_first_and_unknown_processes_may_dial():
     bench = Bench()
     bench.give(m.Connected(1))
     assert bench.effects == [m.Send(1, (Hello(1, "m"),))]
@@ -181,7 +181,7 @@ def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
     assert bench.peer.told == [("opened", "x"), ("lost", "x")]
 
 
-def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
+def test_only_a_silent_peer_is_aborted():
     bench = Bench()
     for connection, name in ((1, "silent"), (2, "lively")):
         bench.accept(connection, name)
@@ -197,7 +197,7 @@ def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
     assert ("lost", "silent") in bench.peer.told
 
 
-def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
+def test_the_first_answer_of_a_peer_may_take_as_long_as_a_dial_timeout():
     bench = Bench()
     bench.accept(1, "far away")
     for _ in range(3):
@@ -207,7 +207,7 @@ def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
     assert bench.connections == []
 
 
-def test_silence_during_our_own_pauses_is_no_failure_of_a_peer():
+def test_own_pauses_do_not_count_as_silence_of_a_peer():
     bench = Bench()
     bench.accept(1, "x")
     bench.hear(1, Note("I am here"), after_us=1)
@@ -224,7 +224,7 @@ def test_silence_during_our_own_pauses_is_no_failure_of_a_peer():
     assert bench.connections == []
 
 
-def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
+def test_a_reading_peer_regains_room_and_another_is_disconnected():
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]
@@ -242,7 +242,9 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
 
 
 def test_an_oversized_message_does_not_count_against_small_ones_after_it():
-    """Else a peer would be left with the next one, and be sent the same again when it is back."""
+    """Check it, because otherwise the next message would disconnect the peer, which would then get the same
+    data again.
+    """
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]

@@ -1,4 +1,4 @@
-"""Random histories of an overlay: nodes join, copy, leave, crash and come back; ways are cut and healed."""
+"""Random histories of a CAN: nodes join, copy, leave, crash and restart; paths are cut and healed."""
 
 from random import Random
 
@@ -52,7 +52,7 @@ class History(happenings.History):
     # --- What happens
 
     def settle(self, rounds=40):
-        """Let everything be repaired; whether that is so in the end."""
+        """Wait until everything is repaired; return whether it is."""
         self.run(2 * REPAIR_US)
         for _ in range(rounds):
             self.run(4_000_000)
@@ -61,18 +61,20 @@ class History(happenings.History):
         return False
 
     def is_right(self):
-        """Whether zones are a partition, all neighbours are known, and copies are of someone's."""
+        """Return whether zones are a partition, all neighbours are known, and each copy belongs to an
+        owner.
+        """
         nodes = [node for node in self.overlay.nodes if not self.is_stranded(node.can)]
         owners = [node for node in nodes if node.can.zones]
         copying = [node for node in nodes if not node.can.zones]
         return wrong(owners) == (0, 0, []) and all(map(self.copies_rightly, copying))
 
     def is_stranded(self, can):
-        """Whether a node cannot join, since all that it knows are gone."""
+        """Return whether a node cannot join, because all nodes that it knows are gone."""
         return not can.is_active and not set(can.claims.strange()) & set(self.network.nodes)
 
     def copies_rightly(self, node):
-        """Whether a replica knows what its owner does, and that one knows of it."""
+        """Return whether a replica and its owner have the same knowledge and know each other."""
         there = self.network.nodes.get(node.can.claims.original)
         if there is None:
             return False
@@ -81,7 +83,7 @@ class History(happenings.History):
         return known and bool(owner.zones) and node.can.own in owner.claims.own.replicas
 
     def split(self, zone):
-        """Choose to copy, to cut anywhere, or to cut in the middle."""
+        """Choose a copy, a random split, or a split in the middle."""
         if self.rng.random() < self.copies:
             return "copy"
         if self.rng.random() >= self.cuts:
@@ -94,7 +96,7 @@ class History(happenings.History):
         return (dimension, at / STEPS) if zone.low[dimension] < at / STEPS < zone.high[dimension] else None
 
     def run(self, us):
-        """Let time pass; who has left ends."""
+        """Let time pass; stop nodes that have left."""
         until_us = self.network.clock.now_us + us
         while self.network.clock.now_us < until_us or not us:
             self.overlay.run(min(250_000, until_us - self.network.clock.now_us))
@@ -110,12 +112,12 @@ class History(happenings.History):
     # --- One thing each
 
     def staying(self):
-        """Those that do not leave, with zones or copies of some."""
+        """Return the nodes that do not leave and have zones or copies."""
         there = [address for address in sorted(self.network.nodes) if address not in self.gone]
         return [each for each in there if self.network.nodes[each].machine.can.is_active]
 
     def some(self, most):
-        """Draw some nodes, but keep one."""
+        """Draw some nodes, but spare one."""
         there = self.staying()
         return self.rng.sample(
             there, min(self.rng.randint(1, max(1, int(most * len(there)))), len(there) - 1)
@@ -157,7 +159,7 @@ class History(happenings.History):
             self.admit(self.count)
 
     def join_at_one(self):
-        """Several at once into the zones of one node."""
+        """Let several nodes join at once in the zones of one node."""
         contact = self.rng.choice(self.staying() or sorted(self.network.nodes))
         for _ in range(self.rng.randint(1, 4)):
             self.count += 1

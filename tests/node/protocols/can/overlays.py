@@ -1,4 +1,4 @@
-"""Overlays of CAN nodes in a flat network, and what they should be by a look at all of them."""
+"""Overlays of CAN nodes in a flat network, and their expected state, computed from all nodes."""
 
 from dataclasses import dataclass
 from random import Random
@@ -121,7 +121,7 @@ def assign_zones(nodes, zones):
 
 
 def table_of(nodes):
-    """Who has what."""
+    """Return the zones by owner."""
     table = ZoneTable(nodes[0].can.claims.table.dimensions)
     for node in nodes:
         for zone in node.can.zones:

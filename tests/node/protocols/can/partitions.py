@@ -21,7 +21,7 @@ def partition(count: int, dimensions: int, rng: Random, steps: int = 1 << 20) ->
 
 
 def points(zones: list[Zone], count: int, rng: Random) -> list[Point]:
-    """Points anywhere; and some on edges, corners and at the top of the space, where mistakes would be."""
+    """Draw points anywhere, also on edges, on corners and at the top of the space, which are error-prone."""
     found: list[Point] = []
     for _ in range(count):
         edges = [rng.choice(zones) for _ in zones[0].low]

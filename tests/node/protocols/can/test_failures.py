@@ -1,4 +1,4 @@
-"""Whatever became of nodes and ways, zones are a partition again and all neighbours are known."""
+"""After any failures of nodes and links, zones are a partition again and all neighbours are known."""
 
 import pytest
 
@@ -41,8 +41,8 @@ def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(dimens
     assert_settled(overlay)
 
 
-def test_when_a_whole_corner_of_the_space_is_gone_it_is_found_and_taken_over():
-    """Kill all nodes that knew the nodes in its middle."""
+def test_a_lost_corner_of_the_space_is_found_and_taken_over():
+    """Kill all nodes that knew the nodes in the middle of the corner."""
     overlay = Overlay(40, 2, 3)
     for node in overlay.nodes:
         if all(zone.high[0] <= 0.5 and zone.high[1] <= 0.75 for zone in node.can.zones):
@@ -52,7 +52,7 @@ def test_when_a_whole_corner_of_the_space_is_gone_it_is_found_and_taken_over():
     assert_settled(overlay)
 
 
-def test_nodes_that_come_and_go_leave_an_overlay_that_agrees():
+def test_an_overlay_agrees_after_joins_and_leaves():
     overlay = Overlay(24, 4, 3)
     for address in range(25, 49):
         overlay.kill_some(1)
@@ -63,7 +63,7 @@ def test_nodes_that_come_and_go_leave_an_overlay_that_agrees():
 
 
 @pytest.mark.parametrize("away_us", [0, 3_000_000, 20_000_000])
-def test_a_node_that_was_started_again_is_another_one(away_us):
+def test_a_restarted_node_is_a_new_node(away_us):
     overlay = Overlay(16, 3, 5)
     overlay.network.kill(7)
     overlay.run(away_us)
@@ -73,7 +73,7 @@ def test_a_node_that_was_started_again_is_another_one(away_us):
 
 
 @pytest.mark.parametrize(("dimensions", "cut"), [(2, [(2, 3), (3, 2)]), (5, [(2, 3)])])
-def test_a_link_that_is_cut_makes_relays_and_no_takeovers(dimensions, cut):
+def test_a_cut_link_causes_relays_and_no_takeovers(dimensions, cut):
     overlay = Overlay(24, dimensions)
     before = zones(overlay)
     overlay.network.reaches = lambda a, b: (region(a), region(b)) not in cut
@@ -90,7 +90,7 @@ def test_a_link_that_is_cut_makes_relays_and_no_takeovers(dimensions, cut):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_both_sides_of_a_partition_go_on_and_all_get_back_what_was_theirs(seed):
+def test_both_sides_of_a_partition_continue_and_zones_return_afterwards(seed):
     overlay = Overlay(16, 2 + 3 * seed, seed)
     before = zones(overlay)
     overlay.network.reaches = lambda a, b: side(a) == side(b)
@@ -116,7 +116,7 @@ def test_nodes_that_joined_in_a_partition_give_way_and_join_again():
     assert_settled(overlay)
 
 
-def test_a_node_that_stood_still_gets_its_zones_back():
+def test_a_paused_node_gets_its_zones_back():
     overlay = Overlay(16, 2, 2)
     before = zones(overlay)
     overlay.network.reaches = lambda a, b: 7 not in {a, b}

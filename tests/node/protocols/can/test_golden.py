@@ -22,13 +22,13 @@ def test_only_the_successor_takes_over():
     assert "b -> c  REPORT d failed" in followed("takeover", "REPORT")
 
 
-def test_after_a_partition_each_node_has_what_it_had():
+def test_after_a_partition_each_node_has_its_former_zones():
     zones = followed("partition", "beside")
     assert any("v1" in line for line in zones[:4])
     assert sorted(zones[4:]) == sorted(followed("two-splits-at-once", "beside"))
 
 
-def test_nodes_that_got_their_zones_at_once_hear_of_each_other():
+def test_nodes_that_get_zones_at_once_learn_of_each_other():
     told = followed("two-splits-at-once", "CLAIM")
     assert "a -> c  CLAIM d 0.5..1.0, 0.5..1.0" in told
     assert "b -> d  CLAIM c 0.0..0.5, 0.5..1.0" in told

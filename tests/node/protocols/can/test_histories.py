@@ -1,4 +1,4 @@
-"""Whatever became of nodes and ways, zones are a partition again, and all that is beside them is known."""
+"""After any failures of nodes and links, zones are a partition again and each node knows its neighbours."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OTHERS = (0, 1)
 
 
 @pytest.mark.parametrize("seed", [*LOST_TOUCH, *STALE_COPIES, *NOWHERE_TO_JOIN, *OTHERS])
-def test_whatever_happens_in_the_end_the_space_is_divided(seed):
+def test_the_space_is_partitioned_after_any_history(seed):
     history = History(seed)
     history.happen(6)
     assert history.settle(), history.told

@@ -15,13 +15,13 @@ NO_POINTS = [nan, -0.1, 1.5, inf]
 
 
 def again(message):
-    """As the other one reads it."""
+    """Return the message after encoding and decoding."""
     (frame,) = frames_in(b"".join(CODEC.encode(message)))
     return CODEC.decode(frame)
 
 
 def with_sides(*sides):
-    """Messages that have a zone with these."""
+    """Return messages with a zone of these sides."""
     rows = tuple(ZoneSide(*each) for each in sides)
     edges = b"".join(struct.pack(">d", each) for each in (*(a for a, _ in sides), *(b for _, b in sides)))
     return [
@@ -34,7 +34,7 @@ def with_sides(*sides):
 
 
 def with_point(at):
-    """Messages that have a point."""
+    """Return messages with this point."""
     point = (Coordinate(0.5), Coordinate(at))
     return [Join(1, 2, 3, point), Find(1, 0, point), Route(0, 0, Join(1, 2, 3, point))]
 

@@ -1,4 +1,4 @@
-"""An overlay divides the space and routes every point to its zone's owner, by a look at all zones."""
+"""An overlay divides the space and routes every point to its zone's owner, checked against all zones."""
 
 import pytest
 
@@ -24,11 +24,11 @@ def test_nodes_that_join_one_after_the_other_divide_the_space(count, dimensions)
     assert_settled(Overlay(count, dimensions))
 
 
-def test_nodes_that_all_join_at_once_agree():
+def test_nodes_that_join_at_once_agree():
     assert_settled(Overlay(40, 3, 1, gap_us=0))
 
 
-def test_without_failures_nothing_is_sent_but_for_joins():
+def test_without_failures_only_joins_send_messages():
     overlay = Overlay(30, 3, 1, parameters=CanParameters(heartbeat_us=0))
     sent = overlay.network.sent
     overlay.run(60_000_000)
@@ -53,7 +53,7 @@ def test_a_leaving_node_hands_over_its_zones_without_losing_routed_messages(seed
     assert_settled(overlay)
 
 
-def test_a_zone_that_was_given_to_a_node_which_died_is_given_to_another():
+def test_a_zone_granted_to_a_dead_node_is_granted_to_another():
     overlay = Overlay(12, 2, 3)
     leaving = overlay.rng.choice(overlay.nodes).can
     overlay.network.kill(leaving._takeover.successors()[0].address)
@@ -65,13 +65,13 @@ def test_a_zone_that_was_given_to_a_node_which_died_is_given_to_another():
     assert_settled(overlay)
 
 
-def test_the_last_one_may_leave():
+def test_the_last_node_may_leave():
     overlay = Overlay(1)
     overlay.act(1, Can.leave)
     assert overlay.nodes[0].can.has_left
 
 
-def test_a_node_may_ask_another_one_for_a_part_of_its_zone():
+def test_a_node_may_request_part_of_another_nodes_zone():
     overlay = Overlay(9, 2, 1)
     asked = overlay.rng.choice(overlay.nodes).can
     (before,) = asked.zones
@@ -81,7 +81,7 @@ def test_a_node_may_ask_another_one_for_a_part_of_its_zone():
     assert_settled(overlay)
 
 
-def test_the_application_says_where_a_zone_is_split():
+def test_the_application_chooses_where_a_zone_is_split():
     overlay = Overlay(1, 3)
     overlay.nodes[0].splits = lambda zone: (2, 0.9)
     overlay.join(2)

@@ -1,4 +1,4 @@
-"""Nodes that have copies of a zone know what its owner knows, and take it over when that fails."""
+"""Replicas know their owner's neighbours and take over its zones when it fails."""
 
 import pytest
 
@@ -24,17 +24,17 @@ def with_replicas(count=2, seed=1, dimensions=2):
 
 
 def owners(overlay):
-    """Those with zones of their own."""
+    """Return the nodes with zones of their own."""
     return [node for node in overlay.nodes if node.can.zones]
 
 
 def knows(node, owner):
-    """Whether a replica knows the same zones as the owner."""
+    """Return whether a replica knows the same zones as the owner."""
     own = {(owner.can.own.address, zone) for zone in owner.can.zones}
     return set(node.can.claims.table) == set(owner.can.claims.table) and own <= set(node.can.claims.table)
 
 
-def test_a_replica_has_no_zone_and_knows_what_its_owner_knows():
+def test_a_replica_has_no_zone_and_its_owners_knowledge():
     overlay, owner, replicas = with_replicas(seed=0)
     assert wrong(owners(overlay)) == (0, 0, [])
     for replica in replicas:
@@ -96,8 +96,8 @@ def test_a_leaving_node_gives_its_zones_to_a_replica():
     assert_settled(overlay)
 
 
-def test_a_node_that_was_given_a_zone_meanwhile_is_no_replica():
-    """It asked twice, since the first answer was late, and got both a zone and copies."""
+def test_a_node_that_got_a_zone_meanwhile_is_no_replica():
+    """Let the node join twice, because the first answer was late: it gets a zone and copies."""
     overlay, owner, _ = with_replicas(count=1)
     joining = overlay.join(30)
     overlay.run(4_000_000)
@@ -113,7 +113,7 @@ def test_a_node_that_was_given_a_zone_meanwhile_is_no_replica():
 
 
 def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
-    """Return to it a zone that it had given away and that no node took."""
+    """Return to the node a zone that it had granted and that no node accepted."""
     overlay, owner, (replica,) = with_replicas(count=1)
     zone, _ = owner.can.zones[0].split(0, owner.can.zones[0].middle[0])
     overlay.act(replica.can.own.address, lambda can: can.territory.gain({zone: 1}, None))
@@ -130,7 +130,7 @@ def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
     assert joining.can.claims.original == owner.can.own.address
 
 
-def test_two_that_leave_at_once_do_not_give_their_zones_to_each_other_for_ever():
+def test_two_nodes_that_leave_at_once_do_not_exchange_zones_forever():
     overlay = Overlay(16)
     nodes = {node.can.own: node for node in overlay.nodes}
     successor_of = {node: nodes[node.can._takeover.successors()[0]] for node in overlay.nodes}

@@ -1,4 +1,4 @@
-"""Zones that are too thin to be halved, or as thin as a step of the grid."""
+"""Zones that are too thin to be halved, or as thin as a grid step."""
 
 from math import nextafter
 
@@ -12,7 +12,7 @@ STEP = 1 / (1 << 40)
 
 
 def joined_by(count, zone):
-    """One node and others that joined at it when its zone was this one."""
+    """Return one node, and others that joined at it when its zone was this one."""
     overlay = Overlay(1, len(zone.low))
     node = overlay.nodes[0]
     node.can.claims.have({zone: 0})

@@ -1,4 +1,4 @@
-"""A node's versions of zones when it gains some."""
+"""Versions of a node's zones when it gains some."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_returned_parts_of_taken_over_zones_are_held_once():
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_node_that_is_given_a_part_of_what_it_has_still_has_it_once(version):
+def test_a_node_granted_part_of_its_own_zone_holds_it_once(version):
     overlay = Overlay(2)
     node = overlay.nodes[0]
     (zone,) = node.can.zones

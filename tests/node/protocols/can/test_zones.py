@@ -1,4 +1,4 @@
-"""Zones against points: what is said of boxes holds for what is in them."""
+"""Zones compared with points: operations on boxes agree with the points in them."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ SPACES = st.tuples(st.integers(1, 14), st.integers(1, 60), st.randoms(use_true_r
 
 
 def boxes(dimensions: int) -> st.SearchStrategy[Zone]:
-    """Boxes with edges on a grid."""
+    """Draw boxes with edges on a grid."""
     side = st.tuples(st.integers(0, BITS - 1), st.integers(1, BITS)).filter(lambda each: each[0] < each[1])
     return st.lists(side, min_size=dimensions, max_size=dimensions).map(
         lambda sides: Zone(tuple(low / BITS for low, _ in sides), tuple(high / BITS for _, high in sides))
@@ -41,7 +41,7 @@ TWO = st.integers(1, 3).flatmap(lambda dimensions: st.tuples(boxes(dimensions), 
 
 
 @given(SPACES)
-def test_each_point_is_in_one_zone_of_a_partition_and_the_table_says_so(
+def test_each_point_is_in_one_zone_and_the_table_finds_it(
     space: tuple[int, int, Random],
 ) -> None:
     dimensions, count, rng = space
@@ -76,7 +76,7 @@ def test_a_table_answers_as_its_zones_do_one_by_one(space: tuple[int, int, Rando
 
 
 @given(TWO)
-def test_what_is_said_of_two_boxes_holds_for_their_cells(two: tuple[Zone, Zone]) -> None:
+def test_operations_on_two_boxes_agree_with_their_cells(two: tuple[Zone, Zone]) -> None:
     first, second = two
     mine, others = cells(first), cells(second)
     assert first.intersects(second) == bool(mine & others)
@@ -102,15 +102,15 @@ def test_what_is_said_of_two_boxes_holds_for_their_cells(two: tuple[Zone, Zone])
 
 
 def table_of(zones: list[Zone]) -> ZoneTable[int]:
-    """Zones that are owned by their number."""
+    """Return a table of zones that are owned by their numbers."""
     table = ZoneTable[int](zones[0].dimensions)
     for number, zone in enumerate(zones):
         table.add(number, zone)
     return table
 
 
-def test_the_nearest_zones_are_those_of_the_table_as_it_is_now() -> None:
-    """It remembers them by the point, and forgets them when a zone comes or goes."""
+def test_the_nearest_zones_follow_changes_of_the_table() -> None:
+    """Check the cache of nearest zones, which a new or removed zone clears."""
     point, left, right = (0.75, 0.5), Zone((0.0, 0.0), (0.5, 1.0)), Zone((0.5, 0.0), (1.0, 1.0))
     table = table_of([left])
     assert table.nearest(point) == ((0, left),)

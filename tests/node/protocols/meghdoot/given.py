@@ -76,7 +76,7 @@ class GivenPeers(Peers):
         )
 
     def is_silent(self):
-        """Return whether all publishers know their events to be everywhere."""
+        """Return whether all publishers know that their events are delivered everywhere."""
         return all(node.broker.publisher.is_silent for node in self.nodes.values())
 
 

@@ -1,4 +1,4 @@
-"""Random histories of a society: peers die, come back where there is much to do, leave; ways are cut."""
+"""Random histories of a society: peers die, restart at loaded peers, leave; links are cut."""
 
 from random import Random
 
@@ -22,7 +22,7 @@ WHAT = {
 
 
 class History(happenings.History):
-    """The history of one society. gone: nodes that were told to leave; down: those that were killed."""
+    """The history of one society. gone: nodes that were told to leave; down: killed nodes."""
 
     def __init__(self, seed, **given):
         super().__init__((rng := Random(seed)), WHAT, PAUSES_US)
@@ -65,7 +65,7 @@ class History(happenings.History):
     # --- One thing each
 
     def there(self):
-        """Return the subscribers that may be stopped; publishers stay."""
+        """Return the subscribers that may be stopped; publishers are spared."""
         nodes = self.society.nodes()
         return [name for name in sorted(nodes) if "subscriber" in name and name not in self.gone]
 
@@ -101,7 +101,7 @@ class History(happenings.History):
         self.start_again()
 
     def many_restart(self):
-        """At once, so that they come to the same peers, which are split or copied."""
+        """Restart many at once, so that they join at the same peers, which are split or copied."""
         for name in self.some(1 / 3):
             self.kill(name)
         self.start_again()

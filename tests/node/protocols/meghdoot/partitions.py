@@ -1,4 +1,4 @@
-"""Partitions of the space by chance, and events over them, by looking at all zones."""
+"""Random partitions of the space, and the propagation of events over them, computed from all zones."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ def any_partition(dimensions, count, rng):
 
 
 def some_coordinate(zones, rng):
-    """Often an edge of a zone, for these are the hard ones."""
+    """Draw a coordinate, often an edge of a zone, because edges are error-prone."""
     if rng.random() < 0.4:
         zone = rng.choice(zones)
         return rng.choice((*zone.low, *zone.high))
@@ -33,7 +33,7 @@ def any_event(zones, rng, share_of_partial=0.3):
 
 
 def neighbours_of(zones):
-    """By each zone's place those that share a face with it."""
+    """Return, by zone, the zones that share a face with it."""
     return [[n for n, other in enumerate(zones) if zone.adjacent(other)] for zone in zones]
 
 
@@ -48,7 +48,7 @@ class Overlay:
         ]
 
     def spread(self, region, form="children"):
-        """By zone's place how often it was sent what spreads over a region from its corner."""
+        """Return how often each zone receives a message that spreads over a region from its corner."""
         [first] = [at for at, zone in enumerate(self.zones) if zone.contains(region.corner)]
         visits, waiting = {first: 1}, [first]
         while waiting:

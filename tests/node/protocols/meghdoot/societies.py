@@ -1,4 +1,4 @@
-"""Societies of Meghdoot peers in a flat network: who published what, who got what, by their records."""
+"""Societies of Meghdoot peers in a flat network, with published and delivered events by their records."""
 
 from random import Random
 
@@ -49,7 +49,7 @@ class Society(Community):
         return MeghdootNode(spec, Random(name))
 
     def silent(self):
-        """Return whether all publishers know all of their events to be everywhere."""
+        """Return whether all publishers know that all of their events are delivered everywhere."""
         return all(node.progress().silent for name, node in self.nodes().items() if "publisher" in name)
 
     def volume(self):
@@ -101,7 +101,9 @@ class Society(Community):
 
 
 def assert_whole(society, least=200):
-    """Nothing is lost, stray or repeated, publishers know it, and zones are the whole space."""
+    """Check that no event is lost, stray or repeated, that publishers know it, and that zones fill the
+    space.
+    """
     lost, stray, repeated, delivered = society.judged()
     assert (lost, stray, repeated) == (0, 0, 0)
     assert delivered >= least

@@ -1,4 +1,4 @@
-"""How long events take while a link is cut: a way round it is looked for where an answer does not come."""
+"""Latency of events while a link is cut: if no answer arrives, a way around the cut is searched."""
 
 import pytest
 
@@ -18,7 +18,9 @@ def took_us(society, since_us):
 
 
 def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone():
-    """Neighbours have ways round the cut by then; each zone needs its own to far subscribers."""
+    """Check each zone: its neighbours have ways around the cut by then, but it needs its own to far
+    subscribers.
+    """
     society = Society(28, seed=1, rate_per_s=0.1)
     society.run(1_000_000)
     society.cut((2, 3))
@@ -30,7 +32,9 @@ def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone():
 
 
 def test_messages_in_flight_at_a_cut_do_not_wait_for_their_publisher():
-    """Zones pass it on once more, before heartbeats are missed; publishers would send it again after 3 s."""
+    """Check that zones forward them again before heartbeats are missed; publishers would resend them after 3
+    s.
+    """
     society = Society(24, attributes=1, seed=3, rate_per_s=5)
     society.run(2_000_000)
     society.cut((2, 3))

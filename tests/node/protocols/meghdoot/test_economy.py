@@ -1,4 +1,4 @@
-"""Few packets: answers wait for something that goes the same way, no heartbeat where something just went."""
+"""Few packets: answers wait for other messages to the same peer, which also replace heartbeats."""
 
 from collections import Counter
 
@@ -11,8 +11,8 @@ RUN_US = 4_000_000
 
 
 @pytest.mark.slow
-def test_answers_and_signs_of_life_go_with_messages_that_go_there_anyway_and_none_remains():
-    """A machine that stops publishing owes no answer for ever."""
+def test_answers_are_sent_with_other_messages_which_replace_heartbeats():
+    """Check, too, that a machine that stops publishing has no pending answers."""
     society = Society(12, each=2, rate_per_s=30)
     society.run(2_000_000)
     writes, kinds = Counter(), Counter()

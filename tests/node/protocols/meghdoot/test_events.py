@@ -1,4 +1,4 @@
-"""Events reach each matching subscriber once and no other one; with confirmations also after losses."""
+"""Events reach each matching subscriber once and no other one; with confirmations, also after losses."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def held_against(peers, due):
 
 
 def assert_all_came(peers, due, us=2_000_000):
-    """After some time each event came once to its subscribers, and publishers know that."""
+    """Check that after some time each event arrived once at its subscribers, and that publishers know it."""
     peers.run(us)
     assert held_against(peers, due) == (0, 0, 0)
     assert peers.is_silent()
@@ -59,7 +59,7 @@ def visits(peers):
 
 
 def zones_of(peers):
-    """Return what peers know of each zone that they hold."""
+    """Return the stored state of each zone."""
     return [held for node in peers.nodes.values() for held in node.broker.held.by_id.values()]
 
 
@@ -67,7 +67,7 @@ def zones_of(peers):
     ("attributes", "zones", "delivery"),
     [(1, 12, "exactly-once"), (2, 40, "best-effort"), (3, 40, "exactly-once")],
 )
-def test_each_event_comes_once_to_whom_it_is_for(attributes, zones, delivery):
+def test_each_event_arrives_once_at_its_subscribers(attributes, zones, delivery):
     peers = GivenPeers(attributes, zones, seed=zones, delivery=delivery)
     asked = everybody_subscribes(peers)
     assert [kind for _, kind in peers.interests].count(RecordKind.SUBSCRIBED) == len(asked)
@@ -107,7 +107,7 @@ def test_lost_events_are_sent_again(kind):
     usual, lost = peers.network._arrive, []
 
     def arrive(sent):
-        """Every 40th message of this kind is lost."""
+        """Process a message, but lose every 40th one of this kind."""
         if any(isinstance(each, kind) for each in sent[2]):
             lost.append(sent)
             if len(lost) % 40 == 0:
@@ -120,8 +120,8 @@ def test_lost_events_are_sent_again(kind):
     assert len(lost) > 100
 
 
-def test_an_event_that_left_a_zone_out_is_not_taken_for_delivered():
-    """A zone that passes nothing on answers all the same: only the sum of points tells."""
+def test_an_event_that_missed_a_zone_is_not_considered_delivered():
+    """Let a zone answer without forwarding: only the sum of points shows that zones were left out."""
     peers = GivenPeers(2, 30, seed=6)
     asked = everybody_subscribes(peers)
     for held in zones_of(peers):
@@ -162,7 +162,7 @@ def test_events_stop_with_the_end_of_a_subscription():
     assert not [each for node in peers.nodes.values() for each in node.broker.keeping.copies if each.is_on]
 
 
-def test_zones_in_doubt_keep_events_pending_and_publishers_going():
+def test_zones_in_doubt_keep_events_pending_without_blocking_publishers():
     """Check that waiting for a confirmed zone does not block: more than the first window of events passes."""
     peers = GivenPeers(1, 8, seed=9)
     publisher = peers.nodes[1].broker.publisher
@@ -191,7 +191,7 @@ def test_retries_without_an_answer_back_off():
     assert [round(wait / 1_000_000) for wait in waits] == [1, 2, 4, 8, 8]
 
 
-def test_a_replica_is_in_doubt_until_its_owner_says_that_it_has_everything():
+def test_a_replica_is_in_doubt_until_its_owner_confirms_completeness():
     peers = GivenPeers(1, 6, seed=3, replicated=1)
     [(zone, (owner, replica))] = [each for each in peers.holders().items() if len(each[1]) == 2]
     at = {address: peers.nodes[address].broker for address in (owner, replica)}

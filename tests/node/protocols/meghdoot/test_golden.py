@@ -1,4 +1,4 @@
-"""Golden scenarios of Meghdoot: peers do exactly what the scripts say, and so what the paper describes."""
+"""Golden scenarios of Meghdoot: peers do exactly what the scripts say, as the paper describes."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ def followed(name, *words):
     return results_of(GOLDEN / f"{name}.txt", *words)
 
 
-def test_an_event_comes_to_each_of_five_zones_from_one_parent():
-    """3.4; a's zone is the one with the event's point."""
+def test_an_event_reaches_each_of_five_zones_from_one_parent():
+    """Section 3.4; a's zone contains the event's point."""
     ways = [line.split("  ")[0].split(" -> ") for line in followed("unique-parent", " EVENT ")]
     assert sorted(child for _, child in ways) == ["c", "d", "e", "f"]
     back = [line.split("  ")[0].split(" -> ") for line in followed("unique-parent", "  CONFIRM ")]
@@ -22,7 +22,7 @@ def test_an_event_comes_to_each_of_five_zones_from_one_parent():
 
 
 def test_a_subscription_is_confirmed_when_its_copy_is_at_its_mirror_image():
-    """4.3; the image of a's second one is in a's own zone, so that its copy goes to the right."""
+    """Section 4.3; the image of a's second subscription is in a's own zone, so its copy goes to the right."""
     first = followed("mirror", "STORE", "SUBSCRIBED")[:4]
     assert first[-1] == "c -> a  SUBSCRIBED 1 v0"
     assert [line.split("  ")[0] for line in first] == ["a -> c", "c -> b", "b -> c", "c -> a"]
@@ -34,7 +34,7 @@ def test_a_subscription_is_confirmed_when_its_copy_is_at_its_mirror_image():
 
 
 def test_a_peer_that_joins_gets_copies_or_a_half():
-    """4.1: by what there is more of, events or subscriptions to match."""
+    """Section 4.1: copies or a half, depending on whether events or subscriptions are more load."""
     assert followed("join-by-load", "COPY") == ["a -> b  COPY a"]
     assert len(followed("join-by-load", "GRANT")) == 1
     kept = followed("join-by-load", "subscriptions")
@@ -48,7 +48,7 @@ def test_a_peer_that_joins_gets_copies_or_a_half():
 
 
 def test_a_node_that_takes_over_a_zone_gets_its_subscriptions_from_the_mirror():
-    """4.3."""
+    """Section 4.3."""
     assert followed("recovery", "takeover") == ["d: takeover c"]
     assert "b -> d  STORE recovered for b" in followed("recovery", "recovered")
     assert sorted(followed("recovery", "has a's")) == ["a has a's event 1", "b has a's event 1"]

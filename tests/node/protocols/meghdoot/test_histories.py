@@ -1,4 +1,6 @@
-"""Nothing is lost, stray or duplicated, whatever becomes of peers and ways, and zones are a partition."""
+"""No event is lost, stray or duplicated through any failures of peers and links, and zones are a
+partition.
+"""
 
 import pytest
 
@@ -9,7 +11,7 @@ from tests.node.protocols.meghdoot.societies import assert_whole
 
 @pytest.mark.parametrize("seed", [4])
 @pytest.mark.slow
-def test_whatever_happens_events_come_once_to_whom_they_are_for(seed):
+def test_events_arrive_once_at_their_subscribers_through_any_history(seed):
     history = History(seed)
     history.happen()
     assert_whole(history.society, 50)

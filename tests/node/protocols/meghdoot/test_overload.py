@@ -19,7 +19,7 @@ MESSAGES_MAX = 80
 
 @pytest.mark.slow
 def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
-    """Two processors can do some 40 of the 200 events a second."""
+    """Publish 200 events a second on two processors, which can handle some 40."""
     society = Society(16, each=8, rate_per_s=50, network=NETWORK)
     society.run(7_000_000)
     offered, published = 4 * 50 * 7, len(society.published())
@@ -31,8 +31,8 @@ def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
 
 
 @pytest.mark.slow
-def test_subscriptions_at_once_wait_for_each_other_until_zones_have_kept_up():
-    """480 of them, for which two processors take some 5 s: few are said twice."""
+def test_simultaneous_subscriptions_wait_until_zones_have_capacity():
+    """Make 480 subscriptions, for which two processors take some 5 s; only a few are sent twice."""
     said = Counter()
 
     def watch(source, target, messages):

@@ -1,4 +1,4 @@
-"""Peers that are stopped, and go on later: others took their zones over meanwhile, and they do not know."""
+"""Peers that are paused and resumed: meanwhile others took over their zones without their knowledge."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.node.protocols.meghdoot.societies import Society
 
 
 class Stopped:
-    """A machine that is stopped: what comes to it, and its timers, wait until it goes on."""
+    """A paused machine: its inputs and timers wait until it resumes."""
 
     def __init__(self, machine):
         self.machine, self.waiting = machine, []
@@ -28,7 +28,7 @@ def stop(society, name):
 
 
 def go_on(society, name, do):
-    """Its timers are the first to run, then it does something, then it reads what came."""
+    """Resume: execute due timers first, then an action, then the waiting inputs."""
     flat = society.network.nodes[society.addresses[name]]
     waiting, flat.machine = flat.machine.waiting, flat.machine.machine
     for given in [each for each in waiting if isinstance(each, m.TimerFired)]:
@@ -43,7 +43,7 @@ def act(society, name, do):
 
 
 def values_first_seen_in(zone):
-    """Return the values of an event whose point is in the zone, which then sees it first; or None."""
+    """Return the values of an event that the zone, which contains its point, sees first; or None."""
     sides = list(zip(zone.low, zone.high, strict=True))
     common = [
         (max(low, other_low), min(high, other_high))
@@ -54,7 +54,7 @@ def values_first_seen_in(zone):
 
 @pytest.mark.slow
 def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_resumes():
-    """It publishes at once, into its own zone, before it has heard from anybody."""
+    """Publish at once, into the peer's own zone, before it has received any message."""
     society = Society(12, seed=3, rate_per_s=1)
     society.run(5_000_000)
     values_of = {
@@ -81,7 +81,9 @@ def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_re
 
 
 def test_repeated_processor_shortage_does_not_raise_doubts_each_time():
-    """Others have learnt to wait for it; doubts would let events be sent again, and make it later."""
+    """Check that doubts do not make the peer later by resent events; other peers already wait longer for
+    it.
+    """
     society = Society(8, rate_per_s=1)
     name = "r0/subscriber-0"
     for _ in range(4):

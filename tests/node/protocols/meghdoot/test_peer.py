@@ -1,4 +1,4 @@
-"""A few lines let programs subscribe to ranges and publish values, in virtual time and over TCP."""
+"""The interface for applications: subscribe to ranges and publish values, in virtual time and over TCP."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ class Peers(VirtualPeers):
         super().__init__(MeghdootPeer, count, 1, attributes=QUOTES)
 
 
-def test_events_come_to_whom_they_match_once_for_each_subscription():
+def test_events_arrive_once_for_each_matching_subscription():
     peers, got = Peers(), []
     peers.all[3].subscribe(lambda event: got.append((3, event.content)), symbol="aapl", price=(10, 20))
     peers.all[5].subscribe(lambda event: got.append((5, event.content)), volume=(5_000, None))
@@ -61,7 +61,7 @@ def test_an_unsubscribed_peer_gets_no_more_events_and_subscriptions_are_confirme
     assert event.values == {"symbol": "b", "price": 1.0, "volume": 1.0}
 
 
-def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
+def test_an_event_with_an_unspecified_value_matches_only_the_whole_range():
     peers, got = Peers(4), []
     peers.all[2].subscribe(lambda event: got.append(("all", event.values)), price=(0, 10))
     peers.all[3].subscribe(lambda event: got.append(("some", event.values)), price=(0, 10), volume=(1, 2))
@@ -87,7 +87,7 @@ def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
         ("create", {"attributes": (*QUOTES, QUOTES[1])}, "duplicate attribute 'price'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_reason(action, values, said):
+def test_invalid_requests_are_refused_with_a_reason(action, values, said):
     peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
     call = {
         "create": lambda: MeghdootPeer(
@@ -100,7 +100,7 @@ def test_what_makes_no_sense_is_refused_with_a_reason(action, values, said):
         call()
 
 
-def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():
+def test_too_long_content_is_refused_and_the_longest_is_delivered():
     peers, got = Peers(3), []
     peers.all[2].subscribe(lambda event: got.append(len(event.content)), price=(10, 20))
     peers.run(3)
@@ -112,14 +112,14 @@ def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_come
     assert got == [most]
 
 
-def test_the_longest_content_fits_into_a_frame_in_all_that_may_be_around_it():
+def test_the_longest_content_fits_into_a_frame_with_all_envelopes():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, payload), Event(1, 2, 3, 4, 5, 6, 7, payload)):
         around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, message))
         assert CODEC.size_bytes(around) <= FRAME_LIMIT_BYTES
 
 
-def test_the_readme_s_lines_do_what_they_say(capsys):
+def test_the_readmes_examples_work(capsys):
     [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     exec(compile(code, str(README), "exec"), {})
     assert capsys.readouterr().out == "12.5 b'hello'\n"

@@ -1,4 +1,4 @@
-"""Events reach every zone of the region that they affect, once, whatever the partition."""
+"""Events reach every zone of the region that they affect once, in any partition."""
 
 from random import Random
 
@@ -33,7 +33,7 @@ def test_each_zone_of_the_region_of_an_event_or_a_box_is_visited_once_and_no_oth
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
-def test_the_basic_form_misses_none_and_repeats(dimensions, count):
+def test_the_basic_form_reaches_all_zones_with_repetitions(dimensions, count):
     overlay, regions, _ = cases(7, dimensions, count, events=40)
     visits = repeats = 0
     for region in regions:
@@ -45,7 +45,9 @@ def test_the_basic_form_misses_none_and_repeats(dimensions, count):
 
 
 def test_the_printed_corners_do_not_reach_from_the_event():
-    """Use an event without a value, in one attribute: the printed region is everything, from <L, H> on."""
+    """Use an event with an unspecified value of one attribute: the printed region is everything, from <L, H>
+    on.
+    """
     space = Space((ContentAttribute("price", "real", 0, 100),))
     event = space.point([(0, 100)])
     assert event == (0.0, 1.0)
@@ -53,7 +55,7 @@ def test_the_printed_corners_do_not_reach_from_the_event():
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
-def test_the_zones_parts_of_a_region_add_up_to_it_exactly(dimensions, count):
+def test_the_points_of_all_zones_add_up_to_the_region(dimensions, count):
     overlay, regions, rng = cases(3, dimensions, count, events=30)
     for region in regions:
         steps = steps_of_region(region)
@@ -100,7 +102,7 @@ def test_subscriptions_that_match_are_in_the_region_that_the_event_affects():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_neighbours_that_come_and_go_leave_what_those_that_are_there_would(seed):
+def test_changes_of_neighbours_give_the_same_result_as_a_new_table(seed):
     rng = Random(seed)
     zones = any_partition(4, 60, rng)
     zone = max(zones, key=lambda each: sum(each.adjacent(other) for other in zones))
@@ -130,7 +132,7 @@ def test_neighbours_that_come_and_go_leave_what_those_that_are_there_would(seed)
     assert found > 100
 
 
-def test_reflections():
+def test_reflections_are_mirror_images_in_the_diagonal():
     assert reflection((0.1, 0.7, 0.2, 0.2)) == (0.7, 0.1, 0.2, 0.2)
     zone = Zone((0.0, 0.5), (0.25, 1.0))
     assert reflected(zone) == Zone((0.5, 0.0), (1.0, 0.25))

@@ -1,4 +1,4 @@
-"""Events come once to whom they are for in societies of unusual shapes, and where values lie on edges."""
+"""Events arrive once at their subscribers in unusual societies, and with values on edges."""
 
 from itertools import product
 
@@ -36,7 +36,7 @@ def test_values_and_ranges_on_edges(attributes):
 
 
 class Few(VirtualPeers):
-    """A few peers, with the messages that each received."""
+    """A few peers, and the messages that each received."""
 
     def __init__(self, count):
         self.got = [[] for _ in range(count)]
@@ -47,7 +47,7 @@ class Few(VirtualPeers):
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_few_peers_that_come_at_once_serve_each_other(count):
+def test_a_few_peers_that_join_at_once_serve_each_other(count):
     peers = Few(count)
     for number in range(count):
         peers.subscribe(number, word=("a", "m"))
@@ -77,8 +77,8 @@ def test_quick_changes_of_a_subscription_leave_the_last_one():
 
 
 @pytest.mark.parametrize("ranges", [(25.0, 75.0), (HIGH, HIGH)])
-def test_subscriptions_that_all_lie_at_one_point(ranges, monkeypatch):
-    """The peer that has them all dies, and comes back."""
+def test_subscriptions_at_one_point_survive_a_crash(ranges, monkeypatch):
+    """Kill the peer that has all of them, and restart it."""
     monkeypatch.setattr(Society, "any_ranges", lambda society: (ranges,) * society.attributes)
     society = Society(6, 3, seed=7, rate_per_s=4)
     society.run(3_000_000)

@@ -13,8 +13,8 @@ from tests.node.protocols.meghdoot.societies import Society, assert_whole
 pytestmark = pytest.mark.slow
 
 
-def test_events_come_once_to_whom_they_are_for_and_progress_counts_them():
-    """Zones that are given on before their giver has said that there is nothing more are not in doubt."""
+def test_events_arrive_once_at_their_subscribers_and_progress_counts_them():
+    """Check that zones granted again before their giver has confirmed completeness are not in doubt."""
     society = Society(12, gap_us=500)
     society.run(6_000_000)
     assert not any(list(node.broker.recovery.doubts) for node in society.nodes().values())
@@ -25,8 +25,8 @@ def test_events_come_once_to_whom_they_are_for_and_progress_counts_them():
         assert sum(node.progress().delivered.values()) == len(came)
 
 
-def test_nothing_is_lost_when_peers_die_and_come_back():
-    """Two at different times; their zones are recovered from the mirror, long before subscribers refresh."""
+def test_no_event_is_lost_when_peers_die_and_restart():
+    """Kill two peers at different times; their zones are recovered from the mirror long before a refresh."""
     society = Society(10, seed=3, rate_per_s=5)
     society.run(5_000_000)
     first, other = society.rng.sample(society.subscribers(), 2)
@@ -44,8 +44,8 @@ def test_nothing_is_lost_when_peers_die_and_come_back():
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_subscription_lost_with_its_mirror_image_is_known_again_when_repeated(seed):
-    """Kill all peers that have it, at once: publishers keep their events until it is repeated."""
+def test_a_subscription_lost_with_its_mirror_image_is_restored_by_its_refresh(seed):
+    """Kill all peers that store it at once; publishers keep their events until it is repeated."""
     society = Society(12, seed=seed, rate_per_s=2, refresh_us=10_000_000, gone_us=20_000_000)
     society.run(5_000_000)
     holders = {}
@@ -72,8 +72,10 @@ def test_a_subscription_lost_with_its_mirror_image_is_known_again_when_repeated(
     assert_whole(society, least=100)
 
 
-def test_a_cut_link_makes_relays_and_no_takeovers_and_events_do_not_wait_for_its_end():
-    """Zones answer publishers, and notify subscribers, which they do not reach and are no neighbours of."""
+def test_a_cut_link_causes_relays_and_no_takeovers_and_events_do_not_wait():
+    """Check that zones answer publishers and notify subscribers that they neither reach directly nor
+    neighbour.
+    """
     society = Society(20, attributes=1, seed=1, rate_per_s=5)
     society.run(5_000_000)
     society.cut((2, 3))
@@ -93,8 +95,8 @@ def test_a_cut_link_makes_relays_and_no_takeovers_and_events_do_not_wait_for_its
     assert "takeover" not in society.events()
 
 
-def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
-    """Each side takes the other's zones over, without its subscribers, and gives the zones back."""
+def test_a_partition_longer_than_the_refresh_interval_loses_no_event():
+    """Let each side take over the other's zones, without its subscribers, and give them back."""
     society = Society(8, seed=2, rate_per_s=1, each=2)
     society.run(5_000_000)
     society.divide()
@@ -106,7 +108,7 @@ def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
     assert_whole(society)
 
 
-def test_a_peer_that_leaves_hands_over_all_that_it_has():
+def test_a_leaving_peer_hands_over_all_data():
     society = Society(12, seed=5, rate_per_s=10)
     society.run(5_000_000)
     leaving = max(
@@ -129,8 +131,10 @@ def test_each_process_generation_has_its_own_id():
     assert len(ids) == 3
 
 
-def test_a_peer_that_is_back_before_it_was_missed_has_nothing_of_what_it_had():
-    """Cut it off before it dies, so that its death is not announced; its zone is taken over and recovered."""
+def test_a_peer_that_restarts_unnoticed_has_no_former_zones():
+    """Cut the peer off before it dies, so that its death is not announced; its zone is taken over and
+    recovered.
+    """
     society = Society(9, seed=2, rate_per_s=10)
     society.run(5_000_000)
     victim = society.rng.choice(society.subscribers())

@@ -1,4 +1,4 @@
-"""Which events count for a subscriber: what was published while it had asked for them, however late."""
+"""Events that count for a subscriber: published during its subscription, however late they arrive."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ ASKED_US, ENDED_US = 5_000_000, 9_000_000
 
 @pytest.fixture
 def subscriber():
-    """One that asked for prices from 10 to 20 at 5 s, and for an end of that at 9 s. Its time is 12 s."""
+    """Return a subscriber to prices from 10 to 20 from 5 s to 9 s. Its time is 12 s."""
     mail = SimpleNamespace(
         own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message: None
     )
@@ -48,7 +48,7 @@ def subscriber():
         (ASKED_US + 1, 25.0, False),
     ],
 )
-def test_an_event_counts_that_was_published_while_it_was_asked_for(subscriber, published_us, price, counts):
+def test_events_count_if_published_during_the_subscription(subscriber, published_us, price, counts):
     event = Notify(0, 1, 0, 12_000_000 - published_us, LIFE, payload_of((price,), 60))
     subscriber.notify(ZONE, event)
     assert subscriber.delivered == [event] * counts

@@ -1,4 +1,4 @@
-"""The store does what a list of all words would: the latest counts, and what matches is told."""
+"""The store agrees with a list of all updates: the latest one counts, and all matches are found."""
 
 from dataclasses import replace
 from random import Random
@@ -23,7 +23,7 @@ def any_subscription(rng, subscribers=5, numbers=8):
 
 
 def latest(words):
-    """By key the word with the greatest version; of several the first that was heard."""
+    """Return, by key, the update with the greatest version, among equals the first that arrived."""
     found = {}
     for each in words:
         if each.key not in found or each.version > found[each.key].version:
@@ -62,7 +62,7 @@ def test_the_latest_version_counts_and_all_matches_are_found(seed):
         assert {tuple(point) for point in store.points().T.tolist()} == points
 
 
-def test_subscriptions_that_are_not_renewed_are_forgotten():
+def test_subscriptions_without_refresh_expire():
     store, word = SubscriptionStore(SPACE), any_subscription(Random(1))
     store.put(replace(word, is_on=True, refreshed_us=10))
     assert not store.put(replace(word, is_on=True, refreshed_us=20))
@@ -71,7 +71,7 @@ def test_subscriptions_that_are_not_renewed_are_forgotten():
     assert store.get(word.key) is None
 
 
-def test_subscriptions_travel_as_bytes():
+def test_encoded_subscriptions_decode_unchanged():
     rng = Random(3)
     words = [any_subscription(rng) for _ in range(20)]
     packing = Packing(2)

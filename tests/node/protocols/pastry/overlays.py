@@ -1,4 +1,4 @@
-"""Overlays of Pastry nodes in a flat network, and what they should do by the list of all ids."""
+"""Overlays of Pastry nodes in a flat network, and their expected behaviour, computed from all ids."""
 
 from bisect import bisect
 from random import Random

@@ -1,4 +1,4 @@
-"""An overlay that is made at once is what the rules say, and like one that nodes make by their joins."""
+"""An overlay that is built at once follows the rules, and resembles one that is built by joins."""
 
 from itertools import pairwise
 from random import Random
@@ -21,7 +21,7 @@ QUIET = PastryParameters(heartbeat_us=0)
 
 
 class Near(Overlay):
-    """Nodes join through the nearest one that is there, as the papers assume."""
+    """An overlay whose nodes join through the nearest existing node, as the papers assume."""
 
     def node(self, address, contacts):
         there = sorted(self.network.nodes, key=lambda other: self.delay_us(other, address))
@@ -30,12 +30,12 @@ class Near(Overlay):
 
 @pytest.fixture(scope="module")
 def joined():
-    """Nodes that joined one after the other."""
+    """Return nodes that joined one after the other."""
     return Near(COUNT, 1, parameters=QUIET)
 
 
 class Settled:
-    """The same nodes, made at once; `pastry` as a machine of `Overlay` has it."""
+    """The same nodes, built at once, in the interface of `Overlay`."""
 
     def __init__(self, own, overlay):
         self.pastry = Pastry(own, QUIET, Random(1), lambda effect: None, self)
@@ -66,7 +66,7 @@ def made_at_once(joined, kind):
 
 @pytest.mark.parametrize("kind", [Plane, Routers])
 @pytest.mark.slow
-def test_each_entry_is_the_nearest_node_that_fits_and_none_is_missing(joined, kind):
+def test_each_entry_is_the_nearest_suitable_node_and_none_is_missing(joined, kind):
     nodes, proximity = made_at_once(joined, kind)
     for place, node in enumerate(nodes):
         own = node.pastry.own.id

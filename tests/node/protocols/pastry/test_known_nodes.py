@@ -1,4 +1,4 @@
-"""Who is next on a message's way, where some of those who are closer are being probed."""
+"""The next hop of a message while some of the closer nodes are being probed."""
 
 from node.protocols.pastry.ids import distance
 from node.protocols.pastry.known_nodes import KnownNodes
@@ -11,7 +11,9 @@ KEY = 3 * STEP
 
 
 def known(suspects):
-    """Node 8 of a ring of 16 knows its neighbours 7 and 9 only: key 3 is beyond its leaf set."""
+    """Return the knowledge of node 8 of a ring of 16: only its neighbours 7 and 9, so key 3 is beyond its
+    leaf set.
+    """
     handles = {place: NodeHandle(place * STEP, place) for place in range(16)}
     nodes = KnownNodes(handles[8], PastryParameters(leaf_set=2), lambda node: node.address in suspects)
     for place in (7, 9):
@@ -22,7 +24,7 @@ def known(suspects):
     return nodes
 
 
-def test_answering_nodes_come_first_but_a_node_is_not_the_closest_because_closer_ones_are_probed():
+def test_answering_nodes_are_preferred_but_probed_ones_stay_closer():
     following, _ = known(suspects={5}).following(KEY, RoutePhase.PREFIX)
     assert following.address == 6
     nodes = known(suspects={5, 6, 7, 9})

@@ -1,4 +1,4 @@
-"""An overlay routes every key to the closest node of all, whatever happened to nodes and links."""
+"""An overlay routes every key to the closest node, after any failures of nodes and links."""
 
 import math
 from itertools import pairwise
@@ -25,7 +25,9 @@ NEW = 1_000
 
 
 def assert_settled(overlay, nodes=None, count=100, half=HALF):
-    """Leaf sets are the ring's, and every key is delivered once, where it belongs."""
+    """Check that leaf sets are those of the ring, and that every key is delivered once, at its closest
+    node.
+    """
     nodes = nodes or overlay.nodes
     assert wrong_leaf_sets(nodes, half) == 0
     _, delivered = overlay.route(count, nodes)
@@ -49,7 +51,7 @@ def test_nodes_with_any_digits_and_leaf_sets_agree_if_all_join_at_once(b, leaf_s
 
 
 @pytest.mark.slow
-def test_relays_are_not_asked_for_a_dead_process_whose_host_answers():
+def test_relays_are_not_used_for_a_dead_process_whose_host_refuses():
     overlay, relayed = Overlay(40, 2), []
     overlay.run(REPAIR_US)
 
@@ -64,7 +66,7 @@ def test_relays_are_not_asked_for_a_dead_process_whose_host_answers():
 
 
 @pytest.mark.slow
-def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
+def test_a_ring_agrees_after_joins_and_failures():
     overlay = Overlay(24, 3)
     for address in range(24, 44):
         overlay.kill_some(1)
@@ -80,7 +82,7 @@ def region(address):
 
 
 def cut(overlay, *apart):
-    """Let regions reach each other from now on except these pairs, from one to the other."""
+    """Cut the paths between these pairs of regions from now on, one direction each."""
     overlay.network.reaches = lambda a, b: (region(a), region(b)) not in apart
 
 
@@ -88,7 +90,7 @@ def relayed(overlay):
     return any(node.pastry.reach.relays_of for node in overlay.nodes)
 
 
-def test_no_node_delivers_wrongly_while_a_cut_is_noticed_and_relays_are_used_until_it_heals():
+def test_no_node_misdelivers_during_a_cut_and_relays_are_used_until_it_heals():
     overlay = Overlay(40, 1)
     cut(overlay, (2, 3), (3, 2))
     for _ in range(6):
@@ -103,7 +105,7 @@ def test_no_node_delivers_wrongly_while_a_cut_is_noticed_and_relays_are_used_unt
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "rounds"), [(40, 12), (36, 24)])  # 36 need searches that do not fade
-def test_regions_agree_through_the_most_relays_that_a_way_may_have(count, rounds):
+def test_regions_agree_through_the_maximum_number_of_relays(count, rounds):
     groups = WAY_MAX + 2
     overlay = Overlay(count, 5)
     overlay.network.reaches = lambda a, b: abs(a % groups - b % groups) <= 1  # in a row
@@ -135,7 +137,7 @@ def test_routed_messages_arrive_despite_an_undetected_cut_or_crash():
 
 
 @pytest.mark.slow
-def test_a_ring_that_was_divided_grows_together():
+def test_a_partitioned_ring_reunites():
     overlay = Overlay(36, 2)
     overlay.network.reaches = lambda a, b: (region(a) < 2) == (region(b) < 2)
     overlay.run(2 * REPAIR_US)
@@ -164,7 +166,7 @@ def restart(overlay, address, contacts):
 
 
 @pytest.mark.parametrize("remember_us", [PARAMETERS.remember_us, 0])
-def test_a_returning_node_with_a_dead_contact_asks_what_is_left_of_its_last_leaf_set(remember_us):
+def test_a_returning_node_with_a_dead_contact_asks_its_last_leaf_set(remember_us):
     overlay = Overlay(30, 4, parameters=PastryParameters(remember_us=remember_us))
     overlay.run(2 * PARAMETERS.remember_us)
     members = overlay.nodes[7].pastry.leaf_set.members
@@ -179,7 +181,7 @@ def test_a_returning_node_with_a_dead_contact_asks_what_is_left_of_its_last_leaf
         assert_settled(overlay)
 
 
-def test_when_all_come_back_at_once_the_first_is_alone_for_a_while():
+def test_when_all_nodes_restart_at_once_the_first_is_alone_for_a_while():
     overlay = Overlay(20, 6)
     overlay.run(2 * PARAMETERS.remember_us)
     overlay.kill_some(20)
@@ -211,7 +213,7 @@ def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
 
 @pytest.mark.slow
 def test_a_node_that_returns_at_once_gets_its_leaf_set_from_a_neighbour():
-    """All that knew it know it still: for its own id they must not take it for the next one themselves."""
+    """Check that nodes that still know it do not choose it as the next hop for its own id."""
     overlay = Overlay(60, 2)
     for address in (5, 30, 55):
         overlay.network.kill(address)
@@ -239,7 +241,7 @@ NEW_ID = id_of(f"node {NEW}")
 
 @pytest.mark.slow
 def test_a_join_does_not_wait_for_the_end_of_all_failures():
-    """While its neighbours fail one after the other, some probe is always under way."""
+    """Let its neighbours fail one after the other, so that a probe is always pending."""
     overlay = Overlay(60, 5)
     near = nearest(overlay)
     node, _ = restart(overlay, NEW, [near[40].address])
@@ -252,7 +254,7 @@ def test_a_join_does_not_wait_for_the_end_of_all_failures():
 
 
 @pytest.mark.slow
-def test_if_candidates_fail_the_next_ones_are_asked():
+def test_if_candidates_fail_the_next_candidates_are_probed():
     overlay = Overlay(40, 8)
     near = nearest(overlay)
     for victim in near[1:8]:
@@ -282,15 +284,17 @@ def quiet():
 
 
 @pytest.mark.slow
-def test_routes_are_as_long_as_the_paper_says(quiet):
+def test_routes_have_the_papers_length(quiet):
     before = quiet.network.sent
     quiet.route(500)
     assert (quiet.network.sent - before) / 500 <= math.ceil(math.log(len(quiet.nodes), 16))
 
 
 @pytest.mark.slow
-def test_each_node_on_the_way_of_a_join_sends_its_part_and_only_the_leaf_set_is_asked(quiet):
-    """Row i from the i-th hop, the neighbourhood set from the first node, the leaf set from the last."""
+def test_each_node_on_a_joins_route_sends_its_rows_and_only_the_leaf_set_is_probed(quiet):
+    """Row i comes from the i-th hop, the neighbourhood set from the first node, the leaf set from the
+    last.
+    """
     first = max(quiet.nodes, key=lambda each: distance(each.pastry.own.id, NEW_ID)).pastry
     near = {node for _, node in first.nodes.neighbourhood}
     node, heard = restart(quiet, NEW, [first.own.address])
@@ -312,8 +316,8 @@ def test_each_node_on_the_way_of_a_join_sends_its_part_and_only_the_leaf_set_is_
 
 
 @pytest.mark.slow
-def test_a_join_takes_as_many_messages_as_there_are_entries_to_measure(quiet):
-    """O(log N): two or three for each node that was told of, and twice as many as the leaf set holds."""
+def test_the_messages_of_a_join_are_bounded_by_the_entries_to_measure(quiet):
+    """Check O(log N): two or three messages for each reported node, and twice as many as the leaf set has."""
     before = quiet.network.sent
     for address in range(NEW + 1, NEW + 11):
         quiet.where[address] = quiet.rng.random(), quiet.rng.random()
@@ -324,7 +328,7 @@ def test_a_join_takes_as_many_messages_as_there_are_entries_to_measure(quiet):
 
 
 def talk(overlay, us):
-    """Let all nodes of regions 2 and 3 send to each other all the time; silent ones are missed."""
+    """Let all nodes of regions 2 and 3 send to each other all the time, so that silent ones are missed."""
     sides = [[n.pastry.own for n in overlay.nodes if region(n.pastry.own.address) == r] for r in (2, 3)]
     pairs = [(a, b) for here, there in (sides, sides[::-1]) for a in here for b in there]
 
@@ -341,7 +345,7 @@ def talk(overlay, us):
 
 
 @pytest.mark.slow
-def test_all_go_directly_again_though_each_tries_at_a_time_of_its_own():
+def test_all_pairs_return_to_direct_paths_at_different_times():
     overlay = Overlay(24, 5, gap_us=130_000)
     cut(overlay, (2, 3), (3, 2))
     talk(overlay, 8_000_000)
@@ -352,8 +356,8 @@ def test_all_go_directly_again_though_each_tries_at_a_time_of_its_own():
 
 
 @pytest.mark.parametrize("contact", [0, 3])
-def test_a_node_whose_id_another_one_has_takes_a_new_one(contact):
-    """X = Z in the join; whether the one that it joins through has the id, or is only on the way."""
+def test_a_node_with_a_duplicate_id_takes_a_new_one(contact):
+    """Test X = Z of the join, whether the contact has the id or only a node on the way."""
     overlay = Overlay(10)
     taken = overlay.nodes[3].pastry.own
     overlay.where[10] = overlay.rng.random(), overlay.rng.random()

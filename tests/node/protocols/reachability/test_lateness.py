@@ -1,4 +1,4 @@
-"""If a node or its peers are late, timeouts wait longer by that lateness."""
+"""If a node or its peers are late, timeouts are extended by that lateness."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Message:
     hops: int = 0
 
 
-def test_lateness_is_forgotten_by_halves_bounded_and_told_since_a_time():
+def test_lateness_decays_by_halves_and_is_bounded():
     late = Lateness(TIMEOUT_US)
     late.note(800_000, 0)
     late.note(100_000, 0)
@@ -31,13 +31,13 @@ def test_lateness_is_forgotten_by_halves_bounded_and_told_since_a_time():
 
 
 def never(address):
-    """No node tells that parts of a long message come."""
+    """Return that no node reports parts of a long message."""
     return False
 
 
 @pytest.fixture
 def hops():
-    """Return acknowledgements of hops, with the effects in `effects`."""
+    """Return hop acknowledgements that put their effects into `effects`."""
     effects = []
     made = HopAcknowledgements(TIMEOUT_US, effects.append)
     made.effects = effects
@@ -48,7 +48,7 @@ def due_us(hops):
     return [effect.at_us for effect in hops.effects if isinstance(effect, m.SetTimer)][-1]
 
 
-def test_a_late_timer_blames_no_peer(hops):
+def test_a_late_timer_does_not_count_as_lateness_of_a_peer(hops):
     number = hops.hand(NEAR, Message(), 1_000).number
     assert hops.late(number, 1_000 + 4 * TIMEOUT_US, never) is None
     assert due_us(hops) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
@@ -56,7 +56,7 @@ def test_a_late_timer_blames_no_peer(hops):
 
 
 @pytest.mark.parametrize(("answers", "late_us"), [(NEAR, TIMEOUT_US), (FAR, 0)])
-def test_a_node_that_answers_after_the_timeout_is_given_more_time_from_then_on(hops, answers, late_us):
+def test_the_timeout_of_a_late_node_grows(hops, answers, late_us):
     message = hops.hand(NEAR, Message(), 0)
     again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     assert again.number == message.number
@@ -66,7 +66,7 @@ def test_a_node_that_answers_after_the_timeout_is_given_more_time_from_then_on(h
     assert due_us(hops) == 3 * TIMEOUT_US + late_us
 
 
-def test_a_message_that_is_handed_on_again_and_again_waits_twice_as_long_each_time(hops):
+def test_the_timeout_doubles_with_each_retransmission(hops):
     now_us, waited = 0, []
     message = hops.hand(NEAR, Message(), now_us)
     for _ in range(7):
@@ -76,7 +76,7 @@ def test_a_message_that_is_handed_on_again_and_again_waits_twice_as_long_each_ti
     assert waited == [TIMEOUT_US << times for times in (0, 1, 2, 3, 4, 4, 4)]
 
 
-def test_a_message_to_a_node_that_gets_a_long_message_is_waited_for(hops):
+def test_the_timeout_is_extended_while_the_receiver_gets_a_long_message(hops):
     number = hops.hand(NEAR, Message(), 0).number
     assert hops.late(number, TIMEOUT_US, lambda address: address == NEAR.address) is None
     assert due_us(hops) == 2 * TIMEOUT_US

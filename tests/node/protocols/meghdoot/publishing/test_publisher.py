@@ -15,8 +15,8 @@ ZONE, SILENT = 1, 9
 TICK_US = 100_000
 
 
-def test_all_have_their_turn_where_only_a_few_are_sent_again_at_a_time():
-    """Each has a subscriber that does not answer, so that the oldest are due again and again."""
+def test_all_due_events_are_resent_in_turn():
+    """Give each event a subscriber that does not answer, so that the oldest events are always due."""
     sent = []
     mail = SimpleNamespace(
         own=1, now_us=0, late_us=0, is_failed=lambda address: False, miss=lambda address: None,

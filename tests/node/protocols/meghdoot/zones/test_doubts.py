@@ -16,7 +16,7 @@ GIVER, TAKER = 1, 2
 
 
 def doubts_of():
-    """Return the doubts of one peer, and what it says."""
+    """Return the doubts of one peer, and its messages."""
     said = []
     mail = SimpleNamespace(
         now_us=0, own=GIVER, send=lambda to, message: said.append(message), emit=said.append
@@ -37,7 +37,7 @@ def zones(doubts):
 
 
 def given(doubted, zone):
-    """Return a peer with doubts that gives a zone away, and the zones that it hands over, with doubts."""
+    """Return a peer with doubts that gives a zone away, and the zones that it hands over in doubt."""
     giver, said = doubts_of()
     for each in doubted:
         giver.taken_over(each)
@@ -45,7 +45,7 @@ def given(doubted, zone):
     return giver, said, [(giver.zone_of(each.edges), each.doubt_us > 0) for each in said]
 
 
-def test_parts_that_are_in_doubt_are_given_on_apart_and_known_when_their_giver_knows_them():
+def test_doubtful_parts_are_handed_over_separately_and_end_with_the_givers_doubt():
     giver, said, handed = given([UPPER, MIDDLE], WHOLE)
     assert not list(giver)
     assert handed == [(UPPER, True), (MIDDLE, True), (LOWER, False)]
@@ -58,7 +58,7 @@ def test_parts_that_are_in_doubt_are_given_on_apart_and_known_when_their_giver_k
     assert zones(taker) == {MIDDLE}
 
 
-def test_zones_without_doubts_are_given_as_known_and_doubts_beyond_a_given_zone_stay():
+def test_complete_zones_are_granted_as_complete_and_other_doubts_stay():
     assert given([], WHOLE)[2] == [(WHOLE, False)]
     giver, _, handed = given([WHOLE], LOWER)
     assert handed == [(LOWER, True)]

@@ -1,4 +1,4 @@
-"""Peers that join come where there is much to do, and split or copy what is there (4.1, 4.2)."""
+"""Joining peers are placed at loaded peers, and split or copy their zones (4.1, 4.2)."""
 
 from random import Random
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ EVENTS = EventValues(WORKLOAD, 1)
 
 
 def society(peers, subscriptions, events, **parameters):
-    """Peers that joined one after the other, subscribed, and published."""
+    """Return peers that joined one after the other, subscribed, and published."""
     rng = np.random.default_rng(1)
     drawn = SubscriptionDraws(WORKLOAD, EVENTS).draw(subscriptions, rng)
     found = Peers(WORKLOAD, Random(1), parameters)
@@ -96,7 +96,7 @@ NOWHERE = SimpleNamespace(by_id={}, around=())
 
 
 class Silent:
-    """A transport that only knows the time."""
+    """A transport that only has a clock."""
 
     def __init__(self, own):
         self.own, self.now_us = own, 0
@@ -106,7 +106,7 @@ class Silent:
 
 
 def loads(own=1, held=NOWHERE, stored=(), **parameters):
-    """Return what a peer knows of loads."""
+    """Return one peer's knowledge of loads."""
     return KnownLoads(MeghdootParameters(**parameters), Silent(own), held, stored)
 
 
@@ -120,7 +120,7 @@ def loads(own=1, held=NOWHERE, stored=(), **parameters):
         (0.5, 401, False),
     ],
 )
-def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
+def test_a_zone_is_copied_if_that_saves_more_work_than_a_split(both, matches, is_less):
     book = loads(match_cost=0.5)
     book.events, book.matches = 100.0, float(matches)
     assert book.is_better_copied(both) is is_less
@@ -145,7 +145,7 @@ def test_by_the_papers_rule_a_zone_is_split_if_subscriptions_are_more_load_than_
     assert book.load == 100 + 0.5 * (stored if load_counts == "stored" else 100 * stored)
 
 
-def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
+def test_events_from_before_a_split_that_no_longer_visit_the_zone_do_not_count():
     book = loads()
     for value in (0.25, 0.75):
         book.visited(EventContent(SPACE, (value,)))
@@ -153,7 +153,7 @@ def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_coun
     assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
 
 
-def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
+def test_peers_do_not_report_a_failed_peer_forever():
     books = {own: loads(own) for own in (1, 2)}
     books[1].heard(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
@@ -166,7 +166,7 @@ def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
 
 
 def test_the_load_of_a_former_neighbour_is_forgotten():
-    """Otherwise a search for the highest load would still go there, by a report of long ago."""
+    """Check it, because an old report would still direct a search for the highest load there."""
     held = SimpleNamespace(by_id={}, around=())
     book = loads(held=held)
     book.heard(9, Load(1_000.0, ()))

@@ -1,4 +1,4 @@
-"""When a subscription counts as installed: its copy is at another peer, whatever zones did."""
+"""A subscription counts as installed only when its copy is at another peer, through all changes of zones."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ EMPTY = ZoneNeighbours((), (), np.empty((0, 2)), np.empty((0, 2)))
 
 
 class Peer:
-    """One that has some zones, and what it sends. Its subscriptions have no replicas."""
+    """A peer with some zones, and its messages. Its subscriptions have no replicas."""
 
     def __init__(self, *zones):
         self.zones = zones
@@ -52,7 +52,7 @@ class Peer:
         return SPACE.point(told.ranges)
 
     def gets(self, *zones):
-        """From now on it has these."""
+        """Set the zones that it has from now on."""
         self.zones = zones
         self.held.changed()
         self.keeping.changed()
@@ -74,8 +74,8 @@ class Peer:
         return any(isinstance(message, Subscribed) for _, message in self.sent)
 
 
-def test_a_subscription_is_not_installed_if_the_copy_came_to_this_peer():
-    """It had waited on its way to a peer that failed, whose zone this one has taken over."""
+def test_a_subscription_is_not_installed_if_its_copy_arrives_at_the_same_peer():
+    """Deliver a copy that waited for a failed peer, whose zone this peer has taken over."""
     peer = Peer(FIRST)
     assert BESIDE.contains(peer.asked_for(10.0, 60.0))
     peer.gets(FIRST, BESIDE)
@@ -100,7 +100,7 @@ def test_a_copy_is_placed_again_when_its_place_becomes_this_peers():
 
 @pytest.mark.parametrize(("then", "kept"), [((LAST,), []), ((FIRST, LAST), [7])])
 def test_forwarded_subscriptions_are_forgotten_unless_they_return_with_their_zone(then, kept):
-    """They had waited on their way to a peer that failed, whose zone this one has taken over."""
+    """Deliver subscriptions that waited for a failed peer, whose zone this peer has taken over."""
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     peer.gets(LAST)
