@@ -58,12 +58,8 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def context(self, progress: Callable[[str], None], modules: Callable[[Path], Path]) -> SparkContext:
-        """Return the Spark context, for jobs other than analyses. modules: writes the zip file for the
-        executors.
-
-        Raises as `workers_for`.
-        """
+    def _connected(self, progress: Callable[[str], None]) -> SparkContext:
+        """Return the Spark context. Raises as `workers_for`."""
         if self._context is None:
             settings = _settings(self._master)
             progress(f"starting Spark on {self._master}")
@@ -71,7 +67,7 @@ class Cluster:
                 context = spark_context(self._master, settings)
                 stack.callback(context.stop)
                 folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
-                context.addPyFile(str(modules(folder / MODULES)))
+                context.addPyFile(str(write_modules(folder / MODULES)))
                 _wait_for_executors(context, self._master)
                 self._open = stack.pop_all()
             self._context = context
@@ -84,7 +80,7 @@ class Cluster:
         Raises InputError if the master's URL is invalid, AnalysisError if the cluster cannot be reached or
         its executors cannot do the work.
         """
-        context = self.context(progress, write_modules)
+        context = self._connected(progress)
         number = number_of_executors(context)
         seen = _sees(context, run)
         if self._captures == SHARED and not seen:
@@ -189,13 +185,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("analysis", "experiments", "node", "systems", "topologies")
 
 
-def write_modules(path: Path, packages: Sequence[str] = PACKAGES, endings: Sequence[str] = (".py",)) -> Path:
-    """Write the zip file, from which Python can import; returns its path. endings: of the files to
-    include.
-    """
+def write_modules(path: Path) -> Path:
+    """Write the zip file, from which Python can import; returns its path."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in packages:
-            for file in sorted((CHECKOUT / package).rglob("*")):
-                if file.suffix in endings:
-                    archive.write(file, file.relative_to(CHECKOUT))
+        for package in PACKAGES:
+            for file in sorted((CHECKOUT / package).rglob("*.py")):
+                archive.write(file, file.relative_to(CHECKOUT))
     return path

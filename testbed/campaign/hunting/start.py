@@ -1,7 +1,6 @@
 """Begins or continues a hunt: its experiment, the possible faults, and its folder."""
 
 import contextlib
-import re
 import shlex
 import signal
 from collections.abc import Sequence
@@ -29,15 +28,13 @@ from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, HuntLimits
 from testbed.campaign.hunting.worker import MODULE
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.jobs.pool import JobPool, LocalPool
+from testbed.campaign.jobs.pool import JobPool
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
 from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
-CLUSTER = re.compile(r"(spark|k8s)://|(yarn|local)$|local\[")
-"""The forms of a Spark master URL."""
 CASE_S_MAX = 300.0
 """Seconds of this machine's time for one case in virtual time."""
 DEATHS_MAX = 6
@@ -51,8 +48,7 @@ class HuntRequest:
     """The user's request for a hunt.
 
     folder: of the hunt; None: a new one below `runs/hunts`. words: the arguments that repeat the request,
-    without the folder. place: simulator, or local for real processes. master: of a Spark cluster, whose cores
-    then run the cases.
+    without the folder. place: simulator, or local for real processes.
     """
 
     experiment: Experiment
@@ -64,7 +60,6 @@ class HuntRequest:
     modules: Sequence[Path]
     words: Sequence[str]
     place: str
-    master: str | None = None
 
     @property
     def command(self) -> list[str]:
@@ -75,15 +70,6 @@ class HuntRequest:
 def hunt(request: HuntRequest) -> int:
     """Hunt and return the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
     refuse_unusable(request.experiment, request.place)
-    if request.master is not None and request.place != SIMULATOR:
-        raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
-    if request.master is not None and not CLUSTER.match(request.master):
-        raise InputError(
-            "--master",
-            None,
-            "",
-            f"{request.master!r:.60} is not the URL of a cluster, such as spark://10.0.0.1:7077",
-        )
     base, nemesis = hunt_base(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
@@ -130,19 +116,14 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
 
     Raises InputError, and MachineError if the machine lacks what runs need.
     """
-    if request.master is not None:
-        from testbed.campaign.jobs.spark_pool import SparkPool  # few have a cluster
-
-        say = partial(click.echo, err=True)
-        return SparkPool(MODULE, setup, request.master, say, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
     if request.place == SIMULATOR:
-        return LocalPool(MODULE, setup, request.workers, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
+        return JobPool(MODULE, setup, request.workers, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
     backend = LocalBackend()
     plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
     backend.check(directory.runs, backend.adapted(plan))
     most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
     workers = request.workers or 1
-    return LocalPool(MODULE, setup, workers, within_s=most_s, gently=True, deaths_max=DEATHS_MAX)
+    return JobPool(MODULE, setup, workers, within_s=most_s, gently=True, deaths_max=DEATHS_MAX)
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:

@@ -1,1 +1,1 @@
-"""Jobs of sweeps, nights, hunts and studies, in processes of this machine or of a cluster."""
+"""Jobs of sweeps, nights, hunts and studies, in processes of this machine."""

@@ -1,6 +1,6 @@
 """Pools of workers: processes that each do one job at a time.
 
-A job is a request to a module that serves (`serving`). Local workers run the same code as this process. A
+A job is a request to a module that serves (`serving`). Workers run the same code as this process. A
 worker that takes too long for a job, or dies during it, is replaced, and the job has no answer.
 """
 
@@ -11,9 +11,8 @@ import selectors
 import signal
 import subprocess
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -29,7 +28,6 @@ END_S = 20.0
 POLL_S = 0.2
 CODE = Path(testbed.__file__).parents[1]
 CHUNK_BYTES = 1 << 20
-ERRORS_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +50,51 @@ class JobResult:
     is_late: bool = False
 
 
-class JobPool(ABC):
-    """Processes that do jobs, here (`LocalPool`) or on a cluster (`spark_pool.SparkPool`).
+@dataclass(slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    job: Job | None = None
+    since_s: float = 0.0
+    received: bytearray = field(default_factory=bytearray)
 
-    size: the number of processes. deaths_max: if more jobs in a row end without an answer, all are given up.
+
+class JobPool:
+    """Processes of this machine, which start when they are first needed and end with this process.
+
+    size: the number of processes.
     """
 
-    def __init__(self, size: int, deaths_max: float = math.inf) -> None:
-        self.size = size
+    def __init__(
+        self,
+        module: str,
+        setup: dict[str, Any],
+        size: int | None = None,
+        *,
+        within_s: float = math.inf,
+        gently: bool = False,
+        deaths_max: float = math.inf,
+    ) -> None:
+        """Prepare a pool without any process yet.
+
+        module: the one that serves. setup: the first message to each process. size: None: one for each
+        processor. within_s: the time limit of a job. gently: whether processes are asked to end and get time
+        for it. deaths_max: if more jobs in a row end without an answer, all are given up.
+        """
+        self.size = size or len(os.sched_getaffinity(0))
         self.busy = 0
-        self._deaths_max = deaths_max
+        self._command, self._setup = python_command(module), setup
+        self._within_s, self._gently, self._deaths_max = within_s, gently, deaths_max
         self._deaths = 0  # since the last answer
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
         return self
 
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        for worker in list(self._workers):
+            self._end(worker)
+        self._selector.close()
 
     @property
     def idle(self) -> int:
@@ -120,54 +146,6 @@ class JobPool(ABC):
         found = {result.subject: result.answer for result in self.results(jobs)}
         return [found[place] for place in range(len(requests))]
 
-    @abstractmethod
-    def _send(self, job: Job) -> None: ...
-
-    @abstractmethod
-    def _received(self, within_s: float) -> list[JobResult]: ...
-
-
-@dataclass(slots=True)
-class _Worker:
-    process: subprocess.Popen[bytes]
-    job: Job | None = None
-    since_s: float = 0.0
-    received: bytearray = field(default_factory=bytearray)
-
-
-class LocalPool(JobPool):
-    """Processes of this machine, which start when they are first needed and end with this process."""
-
-    def __init__(
-        self,
-        module: str,
-        setup: dict[str, Any],
-        size: int | None = None,
-        *,
-        within_s: float = math.inf,
-        gently: bool = False,
-        deaths_max: float = math.inf,
-        code: Path = CODE,
-        errors: Path | None = None,
-    ) -> None:
-        """Prepare a pool without any process yet.
-
-        module: the one that serves. setup: the first message to each process. size: None: one for each
-        processor. within_s: the time limit of a job. gently: whether processes are asked to end and get time
-        for it. code: the folder of their code. errors: the file of their standard error; None: that of this
-        process.
-        """
-        super().__init__(size or len(os.sched_getaffinity(0)), deaths_max)
-        self._command, self._setup = python_command(module), setup
-        self._within_s, self._gently, self._code, self._errors = within_s, gently, code, errors
-        self._workers: list[_Worker] = []
-        self._selector = selectors.DefaultSelector()
-
-    def __exit__(self, *_: object) -> None:
-        for worker in list(self._workers):
-            self._end(worker)
-        self._selector.close()
-
     def _send(self, job: Job) -> None:
         worker = next((each for each in self._workers if each.job is None), None) or self._started()
         worker.job, worker.since_s = job, time.monotonic()
@@ -209,24 +187,19 @@ class LocalPool(JobPool):
             return []
         limit_s = self._limit_s(worker.job)
         problem = f"no answer within {limit_s:g} s" if is_late else "its process ended without an answer"
-        if self._errors is not None and (text := self._errors.read_text(errors="replace").strip()):
-            problem = text[-ERRORS_MAX:].splitlines()[-1]
         took_s = time.monotonic() - worker.since_s
         return [JobResult(worker.job.subject, None, took_s, problem, is_late)]
 
     def _started(self) -> _Worker:
-        paths = os.pathsep.join([str(self._code), os.environ.get("PYTHONPATH", "")])
-        with ExitStack() as stack:
-            errors = None if self._errors is None else stack.enter_context(self._errors.open("wb"))
-            process = child_processes.start(
-                self._command,
-                at_our_end=signal.SIGTERM if self._gently else signal.SIGKILL,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, "PYTHONPATH": absolute_entries(paths)},
-                start_new_session=True,
-            )
+        paths = os.pathsep.join([str(CODE), os.environ.get("PYTHONPATH", "")])
+        process = child_processes.start(
+            self._command,
+            at_our_end=signal.SIGTERM if self._gently else signal.SIGKILL,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": absolute_entries(paths)},
+            start_new_session=True,
+        )
         worker = _Worker(process)
         self._workers.append(worker)
         _write(worker, self._setup)

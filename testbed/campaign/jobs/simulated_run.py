@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from experiments.campaigns.campaign import CampaignRun
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.jobs.pool import Job, JobResult, LocalPool
+from testbed.campaign.jobs.pool import Job, JobPool, JobResult
 from testbed.campaign.jobs.serving import serve
 from testbed.campaign.run_results import PerformedRun, broken, concluded
 from topologies.errors import InputError
@@ -24,9 +24,9 @@ LOG = "task.log"
 Run = TypeVar("Run", bound=CampaignRun)
 
 
-def simulation_pool(size: int | None) -> LocalPool:
+def simulation_pool(size: int | None) -> JobPool:
     """Return the workers. size: None: one for each processor."""
-    return LocalPool("testbed.campaign.jobs.simulated_run", {}, size)
+    return JobPool("testbed.campaign.jobs.simulated_run", {}, size)
 
 
 def simulation_job(

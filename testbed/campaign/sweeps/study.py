@@ -25,7 +25,7 @@ from experiments.loader import ExperimentFile
 from experiments.records.run_record import Outcome
 from testbed.backends.studies import execute, side_by_side
 from testbed.campaign import exit_codes
-from testbed.campaign.jobs.pool import Job, LocalPool
+from testbed.campaign.jobs.pool import Job, JobPool
 from testbed.campaign.jobs.serving import serve
 from testbed.campaign.printable_streams import unfiltered
 from testbed.campaign.sweeps.sweep_outcome import verdict_of
@@ -187,7 +187,7 @@ def _side_by_side(jobs: Sequence[Job], at_once: int) -> list[str]:
     """Execute all jobs; return the problems of those that failed."""
     click.echo(f"{len(jobs)} seeds, {at_once} at a time", err=True)
     problems = []
-    with LocalPool("testbed.campaign.sweeps.study", {}, at_once) as pool:
+    with JobPool("testbed.campaign.sweeps.study", {}, at_once) as pool:
         for number, result in enumerate(pool.results(jobs), 1):
             problem = result.problem or (result.answer or {}).get("problem")
             if problem:

@@ -13,7 +13,7 @@ from testbed.cli.options import FILE, SECONDS, once, run_arguments, system_optio
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
-    from analysis.sql.questions import QueryResult, Questions
+    from analysis.sql.questions import QueryResult
     from experiments.records.rundir import RunDirectory
 
 FORMS: Final = ("table", "csv", "json", "parquet")
@@ -49,10 +49,10 @@ def command(
     A sweep stands for all of its runs. Captures (`site-a.pcap`, a folder, a pattern, a URL, `-`) have the
     tables packets, connections, silences, throughput, captures, and of several taps transfers and clocks
     (docs/captures.md); --from and --to read only a part of them. The last argument is a question if it has
-    several words, as `TABLE runs`; several questions are separated by `;`. Without a question there is a
-    prompt, or questions are read from standard input. `cutset schema tables` lists the tables and columns;
-    the first column of each table is the run's name. `runs` has every setting as a column. The language is
-    DuckDB's; its functions are joined by ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
+    several words, as `TABLE runs`; several questions are separated by `;`. Without a question,
+    questions are read from standard input. `cutset schema tables` lists the tables and columns; the first
+    column of each table is the run's name. `runs` has every setting as a column. The language is DuckDB's;
+    its functions are joined by ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
@@ -82,31 +82,16 @@ def command(
         opened_captures(of_captures, from_s, to_s, system=system) as captures,
         open_questions([*read_cases(runs), *captures]) as asked,
     ):
-        if question is None and output is None:
-            return _answer_all(asked, wanted)
-        questions = asked.divided(question or "")
-        if not questions and question is not None:
+        if question is None and sys.stdin.isatty():
+            click.echo("type questions that end with ;, then Ctrl-D", err=True)
+        questions = asked.divided(sys.stdin.read() if question is None else question)
+        if not questions:
             raise click.UsageError("the question is empty")
         if output is not None and len(questions) != 1:
             raise click.UsageError(f"--output takes one question, but there are {len(questions)}")
         for each in questions:
             _give(asked.ask(each), wanted, output)
         return 0
-
-
-def _answer_all(asked: "Questions", form: "OutputFormat") -> int:
-    """Answer questions from standard input, or at a prompt on a terminal."""
-    from testbed.cli.look.sql_prompt import SqlPrompt
-
-    def answer(text: str) -> None:
-        for question in asked.divided(text):
-            _give(asked.ask(question), form, None)
-
-    if sys.stdin.isatty():
-        SqlPrompt(answer).loop()
-    else:
-        answer(sys.stdin.read())
-    return 0
 
 
 def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:

@@ -34,7 +34,6 @@ ONLY_HUNTING = {
     "findings": "--findings",
     "folder": "--out",
     "workers": "--workers",
-    "master": "--master",
 }
 """Parameters that are meaningless with --replay, by their names on the command line."""
 
@@ -70,9 +69,6 @@ ONLY_HUNTING = {
 )
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Number of processes.  [default: one for each processor]"
-)
-@click.option(
-    "--master", metavar="URL", help="Let this Spark cluster run the cases, as spark://10.0.0.1:7077."
 )
 @click.option(
     "--replay",
@@ -112,7 +108,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     findings: int | None,
     folder: Path | None,
     workers: int | None,
-    master: str | None,
     replay: Path | None,
     times: int,
     fixed: bool,
@@ -159,7 +154,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
             limits=HuntLimits(seconds if seconds is not None else usual, runs, findings),
             seed=1 if seed is None else seed,
             workers=workers,
-            master=master,
             build=build,
             modules=modules,
             words=_words(experiment, overrides, topology, seed, backend),

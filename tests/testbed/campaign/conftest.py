@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from testbed.campaign.jobs import simulated_run
-from testbed.campaign.jobs.pool import LocalPool
+from testbed.campaign.jobs.pool import JobPool
 
 Pools = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
 def lasting_pool() -> Iterator[Pools]:
-    """Yield what stands in for `LocalPool`. A pool of a given size is one of its own."""
-    kept: list[LocalPool] = []
+    """Yield what stands in for `JobPool`. A pool of a given size is one of its own."""
+    kept: list[JobPool] = []
 
     @contextmanager
-    def pool(module: str, setup: dict[str, Any], size: int | None) -> Iterator[LocalPool]:
+    def pool(module: str, setup: dict[str, Any], size: int | None) -> Iterator[JobPool]:
         if size is not None:
-            with LocalPool(module, setup, size) as own:
+            with JobPool(module, setup, size) as own:
                 yield own
             return
         if not kept:
-            kept.append(LocalPool(module, setup, 1))
+            kept.append(JobPool(module, setup, 1))
         try:
             yield kept[0]
         finally:
@@ -38,4 +38,4 @@ def lasting_pool() -> Iterator[Pools]:
 
 @pytest.fixture(autouse=True)
 def _simulations(lasting_pool: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated_run, "LocalPool", lasting_pool)
+    monkeypatch.setattr(simulated_run, "JobPool", lasting_pool)

@@ -221,8 +221,6 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys, name, said):
         (["nemesis", "--on", "inventory.yaml"], "hunts are on simulator or local"),
         (["nemesis", "--set", "nemesis.kinds=[throttle]"], "throttle is of real processes: leave it out, or"),
         (["nemesys"], "no experiment of this name"),
-        (["nemesis", "--on", "local", "--master", "spark://127.0.0.1:1"], "in virtual time only"),
-        (["nemesis", "--master", "nonsense"], "'nonsense' is not the URL of a cluster, such as spark://"),
         (["nemesis", "--times", "3"], "are for --replay"),
         (["nemesis", "--fixed"], "are for --replay"),
         (["nemesis", "--for", "0s"], "--for"),

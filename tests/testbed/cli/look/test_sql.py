@@ -1,14 +1,11 @@
-"""`cutset sql`: answers as people and programs get them, and a prompt."""
+"""`cutset sql`: answers as people and programs get them."""
 
 import csv
 import io
 import json
 import os
-import select
 import subprocess
 import sys
-import time
-from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +14,7 @@ import pytest
 
 from analysis.sql.answers import OutputFormat, write
 from analysis.sql.questions import QueryResult
-from experiments.records.rundir import RunDirectory
 from testbed.cli import main
-from testbed.cli.look.sql_prompt import completions
 from tests.analysis.inspect.packets.small_run import around_the_cut
 
 LOST = "SELECT sender, receiver, length, fate FROM transfers WHERE fate = 'lost'"
@@ -137,64 +132,6 @@ def test_a_name_cannot_write_to_the_terminal(run, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-
-
-def test_tab_knows_tables_and_the_columns_of_those_that_were_named():
-    assert completions("SELECT * FROM ", "de") == ["decoding", "deliveries"]
-    assert completions("SELECT * FROM latency WHERE ", "p9") == ["p95_ms", "p99_ms"]
-    assert "during(" in completions("SELECT * FROM packets WHERE ", "dur")
-
-
-class Terminal:
-    """A prompt in a terminal of its own."""
-
-    def __init__(self, run: RunDirectory, state: Path) -> None:
-        self._leader, follower = os.openpty()
-        self._unread = ""
-        own = {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(Path.cwd()), "TERM": "dumb"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "testbed.cli.main", "sql", str(run.path)],
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            start_new_session=True,
-            env=os.environ | own,
-        )
-        os.close(follower)
-
-    def type(self, text: str) -> None:
-        os.write(self._leader, text.encode())
-
-    def read_until(self, said: str) -> None:
-        """Read what it shows, until it has shown this."""
-        end = time.monotonic() + 60
-        while said not in self._unread and time.monotonic() < end:
-            if select.select([self._leader], [], [], 1)[0]:
-                self._unread += os.read(self._leader, 4096).decode()
-        assert said in self._unread
-        self._unread = self._unread.partition(said)[2]
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._leader)
-
-
-@pytest.mark.slow
-def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
-    with closing(Terminal(run, tmp_path)) as terminal:
-        for typed, said in (
-            ("SELEC 1;\n", "line 1: `SELEC`: syntax error"),
-            ("SELECT count(*) AS regions\nFROM streams;\n", "(1 row)"),
-            ("tables\n", "fidelity"),
-        ):
-            terminal.read_until("cutset> ")
-            terminal.type(typed)
-            terminal.read_until(said)
-        terminal.read_until("cutset> ")
-        terminal.type("quit\n")
-        assert terminal.process.wait(timeout=60) == 0
-    assert "FROM streams;" in (tmp_path / "cutset/sql-history").read_text()
 
 
 @pytest.mark.parametrize("question", ["TABLE runs", "-- of all\nSELECT 1", "/* of all */ SELECT 1"])
