@@ -1,8 +1,7 @@
 """Hooks at the end of a night: commands that get the night as JSON on standard input.
 
 A command is split into words as by a shell, but no shell is started: use `sh -c '…'` for one. A failing hook
-is reported and changes nothing else. `python -m testbed.nightly.mail` and `python -m testbed.nightly.webhook`
-are ready-made hooks.
+is reported and changes nothing else.
 """
 
 import json

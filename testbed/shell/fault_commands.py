@@ -1,80 +1,37 @@
 """Parses fault commands at the prompt into faults in the form of an experiment's file. Pure.
 
-The syntax follows the file in the order of speech: `cut r2 r3 down forward for 5s` is `{cut: [r2, r3], mode:
-down, direction: forward, for: 5s}`. Values are not validated here: the runner validates the fault like one
-from a file.
+A line is a fault of the file without its signs: `cut r2 r3 mode down for 5s` is `{cut: [r2, r3], mode: down,
+for: 5s}`. The names of a mode and of a direction may stand alone: `cut r2 r3 down forward`. Every kind of
+fault is a command. Values are not validated here: the runner validates the fault like one from a file.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import yaml
+
+from experiments.faults.kinds import KIND_NAMES, kind_named
+from experiments.faults.links import Isolate, OneLinkFault, PartitionFault
+from experiments.faults.processes import ProcessFault
 
 Document = dict[str, Any]
 
-MODES = ("blackhole", "down")
-DIRECTIONS = ("forward", "backward", "both")
-SHAPE_FIELDS = (
-    "delay", "jitter", "jitter_distribution", "jitter_correlation", "loss", "loss_burst", "duplicate",
-    "corrupt", "rate", "queue", "reorder", "mtu", "of", "port",
-)  # fmt: skip
-FLAGS = {"true": True, "false": False}
-PROCESS_FIELDS = {"clock": ("offset", "drift", "for"), "throttle": ("cpu", "memory", "for")}
-PROCESS_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "kill": ("kill a process (SIGKILL), such as r2/proxy-0", "killed"),
-    "stop": ("stop a process (SIGSTOP)", "stopped"),
-    "continue": ("continue a stopped process (SIGCONT)", "continued"),
-    "restart": ("restart a process that was killed or has left", "restarted"),
-    "replace": ("restart a process on an empty disk", "restarted on an empty disk"),
-    "give-up": ("notify all others that an ended process will not come back", "given up"),
-    "leave": ("let a process end by itself, in order", "asked to leave"),
-    "reset": ("reset the open TCP connections of a process", "reset"),
-    "fill": ("fill a process's own file system until a restore or a replace", "full"),
-}
-"""The meaning of each command on processes, and what the process then is."""
-
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "cut": (
-        "cut LINK [blackhole|down] [forward|backward] [for TIME]",
-        "cut a link: packets are dropped silently, or its interfaces go down",
-    ),
-    "isolate": (
-        "isolate REGION [blackhole|down] [forward|backward] [for TIME]",
-        "cut all links of a region",
-    ),
-    "partition": (
-        "partition REGION… | REGION… [blackhole|down] [for TIME]",
-        "cut all links between groups of regions",
-    ),
-    "flap": (
-        "flap LINK off TIME on TIME for TIME [blackhole|down] [forward|backward]",
-        "cut and restore a link repeatedly",
-    ),
-    "restore": ("restore LINK, or restore FAULT", "end all faults of a link, or one fault by its name"),
-    "set": (
-        "set LINK [of PROCESS] [port NUMBER] [delay TIME] [loss SHARE] [rate RATE] … [forward|backward]",
-        "change several parameters of a link at once, for all of its packets or for some",
-    ),
-    "delay": (
-        "delay LINK TIME [jitter TIME] [forward|backward] [for TIME]",
-        "set the delay of a link, such as 80ms",
-    ),
-    "jitter": ("jitter LINK TIME [forward|backward] [for TIME]", "set the jitter of a link, such as 5ms"),
-    "loss": ("loss LINK SHARE [forward|backward] [for TIME]", "set the loss of a link, such as 1%"),
-    "rate": ("rate LINK RATE [forward|backward] [for TIME]", "set the rate of a link, such as 10mbit"),
-    "clock": (
-        "clock PROCESS [offset TIME] [drift PPM] [for TIME]",
-        "make a process's clock wrong: a step such as -3s, a drift such as 200ppm",
-    ),
-    "throttle": (
-        "throttle PROCESS [cpu SHARE] [memory SIZE] [for TIME]",
-        "leave a process little processor time, such as 20%, or memory, such as 100MB",
-    ),
-    **{word: (f"{word} PROCESS…", meaning) for word, (meaning, _) in PROCESS_COMMANDS.items()},
-}
-"""The usage and the meaning of every fault command."""
-
+NOT_SAID = ("name", "at", "when")
+"""Fields of a fault that the prompt leaves out: it happens now."""
+BETWEEN_GROUPS = "|"
+SEVERAL = "from"
+"""The field that takes several processes."""
 ROWS_MAX = 40
 DONE = {
-    **{word: done for word, (_, done) in PROCESS_COMMANDS.items()},
+    "kill": "killed",
+    "stop": "stopped",
+    "continue": "continued",
+    "restart": "restarted",
+    "replace": "restarted on an empty disk",
+    "give-up": "given up",
+    "leave": "asked to leave",
+    "reset": "reset",
+    "fill": "full",
     "unfill": "no longer full",
     "slow-disk": "with a slow disk",
     "unslow-disk": "with its disk at full speed",
@@ -83,6 +40,7 @@ DONE = {
     "throttle": "with limits",
     "unthrottle": "with these limits lifted",
 }
+"""The state of a process after each action."""
 ENDED_MAX = 12
 
 OTHER_WORDS: Mapping[str, tuple[str, str]] = {
@@ -97,133 +55,72 @@ class CommandError(Exception):
     """An invalid command; the text gives the reason and the usage."""
 
 
-def fault_documents(
-    word: str, given: str, processes: Mapping[str, str], links: Collection[str]
-) -> list[Document]:
+def settings_of(word: str) -> dict[str, tuple[str, ...]]:
+    """Return the fields that may follow a fault's target, and the values of each that may stand alone."""
+    fields = {field.alias or name: field for name, field in kind_named(word).model_fields.items()}
+    return {
+        name: tuple(value for value in get_args(field.annotation) if isinstance(value, str))
+        for name, field in fields.items()
+        if name not in {word, *NOT_SAID}
+    }
+
+
+def usage(word: str) -> str:
+    """Return the usage of a fault command."""
+    kind = kind_named(word)
+    if issubclass(kind, ProcessFault):
+        target = "PROCESS…"
+    elif issubclass(kind, PartitionFault):
+        target = f"REGION… {BETWEEN_GROUPS} REGION…"
+    else:
+        target = "REGION" if issubclass(kind, Isolate) else "LINK"
+        target += "" if issubclass(kind, (Isolate, OneLinkFault)) else " or FAULT"
+    said = (f"[{name} {'|'.join(alone) or '…'}]" for name, alone in settings_of(word).items())
+    return " ".join([word, target, *said])
+
+
+def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list[Document]:
     """Parse a command into faults in the form of an experiment's file, without their time.
 
-    word: a key of COMMANDS. given: the rest of the line. processes: names of processes by their hosts, so
-    that either name is accepted. links: names of links, which can replace their regions. Raises CommandError.
+    word: a kind of fault. given: the rest of the line. processes: names of processes by their hosts, so that
+    either name is accepted. Raises CommandError.
     """
-    if word in PROCESS_COMMANDS:
-        names = given.split()
-        if not names:
-            raise _unusable(word, "needs a process")
-        return [{word: processes.get(name, name)} for name in names]
-    if word in PROCESS_FIELDS:
-        return [_process_fault(word, iter(given.split()), processes)]
-    return [_LINK_WORDS[word](word, iter(given.replace("|", " | ").split()), links)]
+    words = given.replace(BETWEEN_GROUPS, f" {BETWEEN_GROUPS} ").split()
+    settings = settings_of(word)
+    alone = {value: name for name, values in settings.items() for value in values if value not in settings}
+    start = next((at for at, each in enumerate(words) if each in settings or each in alone), len(words))
+    named = words[:start]
+    if not named:
+        raise CommandError(f"{word} lacks its target: {usage(word)}")
+    options = dict(_options(word, words[start:], settings, alone))
+    if SEVERAL in options:
+        options[SEVERAL] = [processes.get(each, each) for each in options[SEVERAL]]
+    if issubclass(kind_named(word), ProcessFault):
+        return [{word: processes.get(each, each), **options} for each in named]
+    if BETWEEN_GROUPS in named:
+        return [{word: [group.split() for group in " ".join(named).split(BETWEEN_GROUPS)], **options}]
+    return [{word: named[0] if len(named) == 1 else named, **options}]
 
 
-def _link_fault(word: str, words: Iterator[str], links: Collection[str]) -> Document:
-    """Parse cut, set or flap: a link and its options."""
-    return {word: _link(word, words, links), **_rest(word, words)}
-
-
-def _one_value(word: str, words: Iterator[str], links: Collection[str]) -> Document:
-    """Parse delay, jitter, loss or rate: the value follows the link."""
-    link = _link(word, words, links)
-    return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
-
-
-def _process_fault(word: str, words: Iterator[str], processes: Mapping[str, str]) -> Document:
-    name = _next(word, words, "the process")
-    found: Document = {word: processes.get(name, name)}
-    for each in words:
-        if each not in PROCESS_FIELDS[word]:
-            raise _unusable(word, f"does not know {each}")
-        _add(word, found, each, _next(word, words, f"the value of {each}"))
-    return found
-
-
-def _isolate(word: str, words: Iterator[str], _: Collection[str]) -> Document:
-    return {word: _next(word, words, "the region"), **_rest(word, words)}
-
-
-def _partition(word: str, words: Iterator[str], _: Collection[str]) -> Document:
-    groups: list[list[str]] = [[]]
-    options: list[str] = []
-    for each in words:
-        if options or each in {*MODES, *DIRECTIONS, "for"}:
-            options.append(each)
-        elif each == "|":
-            groups.append([])
-        else:
-            groups[-1].append(each)
-    if len(groups) < 2 or not all(groups):
-        raise _unusable(word, "needs two groups or more with | between them")
-    return {word: groups, **_rest(word, iter(options))}
-
-
-def _restore(word: str, words: Iterator[str], _: Collection[str]) -> Document:
-    named = list(words)
-    if len(named) == 1:
-        return {word: named[0]}
-    if len(named) == 2:
-        return {word: named}
-    raise _unusable(word, "needs a link or a fault's name")
-
-
-_LINK_WORDS: Mapping[str, Callable[[str, Iterator[str], Collection[str]], Document]] = {
-    "cut": _link_fault,
-    "set": _link_fault,
-    "flap": _link_fault,
-    "isolate": _isolate,
-    "partition": _partition,
-    "restore": _restore,
-    **dict.fromkeys(("delay", "jitter", "loss", "rate"), _one_value),
-}
-
-_FLAP_FIELDS = {"off": "down", "on": "up"}  # the file's `down` would be parsed as a mode here
-
-
-def _rest(word: str, words: Iterator[str]) -> Document:
-    """Parse the options after the target: a mode, a direction, and fields with their values."""
-    found: Document = {}
-    for each in words:
-        if each in MODES and word not in _ONLY_VALUES:
-            _add(word, found, "mode", each)
-        elif each in DIRECTIONS:
-            _add(word, found, "direction", each)
-        elif each == "for" or (each in SHAPE_FIELDS and word in _ONLY_VALUES):
-            value = _next(word, words, f"the value of {each}")
-            read: object = int(value) if each == "port" and value.isdigit() else value
-            _add(word, found, each, FLAGS.get(value, value) if each == "reorder" else read)
-        elif each in _FLAP_FIELDS and word == "flap":
-            _add(word, found, _FLAP_FIELDS[each], _next(word, words, f"how long it is {each}"))
-        else:
-            raise _unusable(word, f"does not know {each}")
-    return found
-
-
-_ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
-
-
-def _link(word: str, words: Iterator[str], links: Collection[str]) -> list[str] | str:
-    first = _next(word, words, "two regions or a link's name")
-    if first in links:
-        return first
-    second = _next(word, words, "the second region")
-    if second in {*MODES, *DIRECTIONS, *SHAPE_FIELDS, *_FLAP_FIELDS, "for"}:
-        raise _unusable(word, f"knows no link {first}")
-    return [first, second]
-
-
-def _next(word: str, words: Iterator[str], what: str) -> str:
-    found = next(words, None)
-    if found is None:
-        raise _unusable(word, f"lacks {what}")
-    return found
-
-
-def _add(word: str, found: Document, field: str, value: object) -> None:
-    if field in found:
-        raise _unusable(word, f"has its {field} twice")
-    found[field] = value
-
-
-def _unusable(word: str, why: str) -> CommandError:
-    return CommandError(f"{word} {why}: {COMMANDS[word][0]}")
+def _options(
+    word: str, words: Sequence[str], settings: Collection[str], alone: Mapping[str, str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the fields after the target, each with its value as YAML reads it."""
+    ends = {at for at, each in enumerate(words) if each in settings or each in alone} | {len(words)}
+    known, at = set[str](), 0
+    while at < len(words):
+        name = alone.get(words[at], words[at])
+        if name not in settings:
+            raise CommandError(f"{word} does not know {name}: {usage(word)}")
+        if name in known:
+            raise CommandError(f"{word} has its {name} twice: {usage(word)}")
+        known.add(name)
+        first = at if words[at] in alone else at + 1
+        at = min(end for end in ends if end >= first) if name == SEVERAL else first + 1
+        values = words[first:at]
+        if not values:
+            raise CommandError(f"{word} lacks the value of {name}: {usage(word)}")
+        yield name, values if name == SEVERAL else yaml.safe_load(values[0])
 
 
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
@@ -231,32 +128,27 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
     names: the known "regions", "links", "processes" and "faults".
     """
-    if word in PROCESS_COMMANDS or (word in PROCESS_FIELDS and not before):
-        return list(names["processes"])
-    if word in PROCESS_FIELDS:
-        return [each for each in PROCESS_FIELDS[word] if each not in before]
-    if word == "restore":
-        return [*names["regions"], *((*names["links"], *names["faults"]) if not before else ())]
-    targets = 1 if word == "isolate" or (before and before[0] in names["links"]) else 2
-    if word == "partition":
-        return [*names["regions"], "|", *MODES, "for"]
-    if len(before) < targets:
-        links = names["links"] if not before and word != "isolate" else ()
-        return [*(name for name in names["regions"] if name not in before), *links]
-    return [
-        *(MODES if word not in _ONLY_VALUES else ()),
-        *DIRECTIONS,
-        "for",
-        *(SHAPE_FIELDS if word in _ONLY_VALUES else ()),
-        *(_FLAP_FIELDS if word == "flap" else ()),
-    ]
+    settings = settings_of(word)
+    if issubclass(kind_named(word), ProcessFault):
+        targets = [*names["processes"]]
+    else:
+        targets = [*names["regions"], *(names["links"] if not before else ())]
+        targets += names["faults"] if word == "restore" and not before else ()
+    values = [value for alone in settings.values() for value in alone]
+    more = [*settings, *values, *([BETWEEN_GROUPS] if word == "partition" else [])] if before else []
+    return [each for each in (*targets, *more) if each not in before]
 
 
 def help_lines() -> list[str]:
     """Return the usage and the meaning of all our commands."""
-    words = {**COMMANDS, **OTHER_WORDS}
-    lines = [line for usage, meaning in words.values() for line in (f"  {usage}", f"      {meaning}")]
-    return [*lines, "  LINK is REGION REGION, or a link's name."]
+    words = [(usage(word), meaning(word)) for word in KIND_NAMES] + list(OTHER_WORDS.values())
+    lines = [line for said, does in words for line in (f"  {said}", f"      {does}")]
+    return [*lines, "  LINK is REGION REGION, or a link's name. Values are those of an experiment's file."]
+
+
+def meaning(word: str) -> str:
+    """Return what a fault command does: the first sentence of its kind's docstring."""
+    return " ".join((kind_named(word).__doc__ or "").split()).partition(". ")[0]
 
 
 def fault_lines(answer: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from mininet.log import output
 from mininet.net import Mininet
 from mininet.node import Node
 
+from experiments.faults.kinds import KIND_NAMES
 from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
@@ -75,7 +76,7 @@ class RunnerClient:
 
 
 PROMPT = "cutset> "
-OURS = (*fault_commands.COMMANDS, "status", "packets", "faults")
+OURS = (*KIND_NAMES, "status", "packets", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
     "link": "this change would not be in the run's record: use cut, restore or set",
@@ -152,7 +153,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
         """Execute a line; true leaves the prompt."""
         word, given, _ = self.parseline(line)
         try:
-            if word in fault_commands.COMMANDS:
+            if word in KIND_NAMES:
                 return self._fault(word, given)
             return super().onecmd(line)
         except (fault_commands.CommandError, TestbedError) as error:
@@ -195,7 +196,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
                 node.sendInt()
 
     def _fault(self, word: str, given: str) -> None:
-        for document in fault_commands.fault_documents(word, given, self._processes, self._names["links"]):
+        for document in fault_commands.fault_documents(word, given, self._processes):
             answer = self._runner.fault(document)
             self._names["faults"].append(answer["name"])
             for line in fault_commands.fault_lines(answer):
@@ -221,9 +222,10 @@ class ShellPrompt(CLI):  # type: ignore[misc]
 
     def do_help(self, line: str) -> None:
         """Print the available commands."""
-        known = {**fault_commands.COMMANDS, **fault_commands.OTHER_WORDS}
-        if line in known:
-            self.say("\n    ".join(known[line]))
+        if line in KIND_NAMES:
+            self.say(f"{fault_commands.usage(line)}\n    {fault_commands.meaning(line)}")
+        elif line in fault_commands.OTHER_WORDS:
+            self.say("\n    ".join(fault_commands.OTHER_WORDS[line]))
         elif line:
             super().do_help(line)
         else:
@@ -247,7 +249,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
     def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
         """Complete later words: arguments of our commands, names of hosts for any other."""
         word, *before = line[:begin].split() or [""]
-        if word in fault_commands.COMMANDS:
+        if word in KIND_NAMES:
             known = fault_commands.candidates(word, before, self._names)
         elif word == "help":
             known = list(OURS)

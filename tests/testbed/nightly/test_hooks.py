@@ -1,16 +1,9 @@
-"""Who is told of a night, and what: any command, an e-mail, a webhook."""
+"""Which hooks are called after a night, and with what."""
 
-import email
-import email.policy
 import json
-import socketserver
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -85,88 +78,3 @@ def test_an_invalid_hook_is_refused_before_the_night(command):
     with pytest.raises(InputError, match="--hook"):
         check_hooks((command,))
 
-
-def test_the_ready_webhook_posts_the_night():
-    with server(HTTPServer, Posted) as (address, got):
-        command = f"{sys.executable} -m testbed.nightly.webhook http://127.0.0.1:{address[1]}/night"
-        assert call(command, told()) is None
-    [(path, kind, body)] = got
-    assert (path, kind) == ("/night", "application/json")
-    assert json.loads(body) == told()
-
-
-def test_the_sample_webhook_reports_an_unreachable_receiver():
-    with server(HTTPServer, Refusing) as (address, _):
-        url = f"http://127.0.0.1:{address[1]}/night"
-        said = call(f"{sys.executable} -m testbed.nightly.webhook {url}", told())
-    assert f"{url} did not accept it: HTTP Error 500" in said
-    assert "is not an http or https URL" in call(
-        f"{sys.executable} -m testbed.nightly.webhook file:///x", told()
-    )
-
-
-def test_the_ready_mail_is_a_letter_that_servers_take():
-    with server(socketserver.TCPServer, Mailbox) as (address, got):
-        options = f"--to ada@example.org --from night@example.org --smtp 127.0.0.1:{address[1]}"
-        assert call(f"{sys.executable} -m testbed.nightly.mail {options}", told()) is None
-    [letter] = got
-    mail = email.message_from_bytes(letter, policy=email.policy.default)
-    assert (mail["To"], mail["From"]) == ("ada@example.org", "night@example.org")
-    assert mail["Subject"] == told()["subject"]
-    assert "cut r1: expectation: 3 events lost" in mail.get_content()
-
-
-@contextmanager
-def server(kind: Any, handler: Any) -> Iterator[tuple[tuple[str, int], list[Any]]]:
-    """Yield a server on a free port, with the list `got` for its handlers."""
-    with kind(("127.0.0.1", 0), handler) as made:
-        made.got = []
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield made.server_address, made.got
-        finally:
-            made.shutdown()
-            thread.join()
-
-
-class Posted(BaseHTTPRequestHandler):
-    """Takes what is posted."""
-
-    status = 200
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.got.append((self.path, self.headers["Content-Type"], body))
-        self.send_response(self.status)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-class Refusing(Posted):
-    """Is out of order."""
-
-    status = 500
-
-
-class Mailbox(socketserver.StreamRequestHandler):
-    """As much of RFC 5321 as one letter needs."""
-
-    def handle(self) -> None:
-        self._say("220 ready")
-        while (line := self.rfile.readline().strip()) and not line.upper().startswith(b"QUIT"):
-            if line.upper() != b"DATA":
-                self._say("250 yes")
-                continue
-            self._say("354 go on")
-            letter = b""
-            while (part := self.rfile.readline()) != b".\r\n":
-                letter += part
-            self.server.got.append(letter)
-            self._say("250 taken")
-        self._say("221 bye")
-
-    def _say(self, text: str) -> None:
-        self.wfile.write(text.encode() + b"\r\n")

@@ -1,18 +1,22 @@
 """Lines at the prompt as faults of an experiment's file."""
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from experiments.faults.kinds import Faults
-from testbed.shell.fault_commands import COMMANDS, CommandError, candidates, fault_documents
+from testbed.shell.fault_commands import CommandError, candidates, fault_documents, usage
 
-LINKS = ("r2-r3", "New-York-R1", "backup")
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
-NAMES = {"regions": ["r0", "r1", "r2"], "links": LINKS, "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
+NAMES = {
+    "regions": ["r0", "r1", "r2"],
+    "links": ["r2-r3", "backup"],
+    "processes": ["r2/proxy-0"],
+    "faults": ["cut-1"],
+}
 SAID = {
     "cut r2 r3": {"cut": ["r2", "r3"]},
     "cut r2-r3": {"cut": "r2-r3"},
-    "loss backup 1% for 2s": {"set": "backup", "loss": "1%", "for": "2s"},
+    "set backup loss 1% for 2s": {"set": "backup", "loss": "1%", "for": "2s"},
     "cut New-York-R1 for 5s": {"cut": "New-York-R1", "for": "5s"},
     "restore New-York-R1": {"restore": "New-York-R1"},
     "cut r2 r3 down forward for 5s": {
@@ -23,12 +27,15 @@ SAID = {
     },
     "isolate r2 backward": {"isolate": "r2", "direction": "backward"},
     "partition r0 r1|r2 r3 for 2s": {"partition": [["r0", "r1"], ["r2", "r3"]], "for": "2s"},
-    "flap r0 r1 off 1s on 2s for 9s": {"flap": ["r0", "r1"], "down": "1s", "up": "2s", "for": "9s"},
+    "flap r0 r1 down 1s up 2s for 9s": {"flap": ["r0", "r1"], "down": "1s", "up": "2s", "for": "9s"},
     "restore r2 r3": {"restore": ["r2", "r3"]},
     "restore cut-1": {"restore": "cut-1"},
-    "delay r0 r1 80ms jitter 5ms": {"set": ["r0", "r1"], "delay": "80ms", "jitter": "5ms"},
-    "loss r0 r1 1% forward": {"set": ["r0", "r1"], "loss": "1%", "direction": "forward"},
-    "rate r0 r1 10mbit": {"set": ["r0", "r1"], "rate": "10mbit"},
+    "separate r2-proxy-0 from r2-client-0 r2-proxy-0 forward for 5s": {
+        "separate": "r2/proxy-0",
+        "from": ["r2-client-0", "r2/proxy-0"],
+        "direction": "forward",
+        "for": "5s",
+    },
     "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
     "set r0 r1 reorder false": {"set": ["r0", "r1"], "reorder": False},
     "set r0 r1 of r0/proxy-0 port 7000 loss 3%": {
@@ -54,12 +61,12 @@ SAID = {
 @pytest.mark.parametrize(("line", "document"), SAID.items())
 def test_a_line_says_what_a_file_would(line, document):
     word, _, given = line.partition(" ")
-    assert fault_documents(word, given, PROCESSES, LINKS) == [document]
+    assert fault_documents(word, given, PROCESSES) == [document]
     TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
 
 
 def test_several_processes_can_be_said_at_once():
-    assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES, LINKS) == [
+    assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES) == [
         {"stop": "r0/proxy-0"},
         {"stop": "r2/proxy-0"},
     ]
@@ -68,26 +75,21 @@ def test_several_processes_can_be_said_at_once():
 @pytest.mark.parametrize(
     ("line", "why"),
     {
-        "cut": "lacks two regions",
-        "cut r0": "lacks the second region",
-        "cut r0 r1 sideways": "does not know sideways",
-        "set Backup loss 1%": "knows no link Backup",
+        "cut": "lacks its target",
+        "cut r0 r1 down sideways": "does not know sideways",
         "cut r0 r1 for": "lacks the value of for",
         "cut r0 r1 down down": "has its mode twice",
-        "cut r0 r1 delay 3ms": "does not know delay",
-        "delay r0 r1": "lacks the value",
-        "delay r0 r1 3ms down": "does not know down",
-        "partition r0 r1": "needs two groups",
-        "restore": "needs a link or a fault's name",
-        "kill": "needs a process",
+        "cut r0 r1 down delay 3ms": "does not know delay",
+        "block r0/proxy-0 from new true": "lacks the value of from",
+        "kill": "lacks its target",
     }.items(),
 )
 def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line, why):
     word, _, given = line.partition(" ")
     with pytest.raises(CommandError) as raised:
-        fault_documents(word, given, PROCESSES, LINKS)
+        fault_documents(word, given, PROCESSES)
     assert str(raised.value).startswith(f"{word} {why}")
-    assert str(raised.value).endswith(COMMANDS[word][0])
+    assert str(raised.value).endswith(usage(word))
 
 
 @pytest.mark.parametrize(
@@ -97,19 +99,12 @@ def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line,
         "cut backup": "down",
         "cut r0": "r1",
         "cut r0 r1": "down",
-        "delay r0 r1": "forward",
         "restore": "cut-1",
         "kill": "r2/proxy-0",
         "partition r0 r1": "|",
-        "flap r0 r1": "off",
+        "flap r0 r1": "up",
     }.items(),
 )
 def test_completions_offer_the_next_words(line, next_one):
     word, *before = line.split()
     assert next_one in candidates(word, before, NAMES)
-
-
-def test_a_flag_that_is_neither_true_nor_false_is_left_to_be_refused():
-    [document] = fault_documents("set", "r0 r1 reorder yes", PROCESSES, LINKS)
-    with pytest.raises(ValidationError, match="reorder"):
-        TypeAdapter(Faults).validate_python([{"at": "1s", **document}])

@@ -110,8 +110,9 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
 
 
 def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path):
-    lines = ["frobnicate", "cut r0", "cut r0 r9", "delay r0 r1 soon", "kill r0/proxy-9", "link r0 r1 down"]
-    lines += ["packets --frobnicate", "restore r0 r1", "delay r0 r1 80ms", "r0-gw sleep 0.5", "faults"]
+    lines = ["frobnicate", "cut r0", "cut r0 r9", "set r0 r1 delay soon", "kill r0/proxy-9"]
+    lines += ["link r0 r1 down", "packets --frobnicate", "restore r0 r1", "set r0 r1 delay 80ms"]
+    lines += ["r0-gw sleep 0.5", "faults"]
     ended = run_lines(tmp_path, lines, faults=OWN_FAULT)
     assert ended.returncode == 0, ended.stderr
     assert "the faults of tiny do not happen" in ended.stderr
