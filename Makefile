@@ -12,7 +12,6 @@ PIP      := $(BIN)/python -m pip install --quiet --disable-pip-version-check --n
 READY    := $(VENV)/ready
 CLIENTS  := .systems/requirements.txt
 MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
-VALIDATOR := $(VENV)/crate-validator/requirements.txt
 COLLECTED := $(VENV)/collected
 ARCHIVED := $(VENV)/archived
 COMPILED := $(VENV)/compiled
@@ -41,10 +40,10 @@ systems: packages-systems $(READY) $(CLIENTS) $(MODULES) ## get the systems unde
 images: packages-images ## make the image cutset:debian-13: the systems under test in Debian 13's versions
 	@sh testbed/provision/images.sh
 
-test: packages-test $(READY) $(CLIENTS) $(VALIDATOR) ready-to-test ## set up, then lint and run the tests
+test: packages-test $(READY) $(CLIENTS) ready-to-test ## set up, then lint and run the tests
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 3)) $(SHARED) $(ARGS)
 
-check: packages-test $(READY) $(CLIENTS) $(VALIDATOR) ready-to-test ## lint and the quick tests, for everyday work
+check: packages-test $(READY) $(CLIENTS) ready-to-test ## lint and the quick tests, for everyday work
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 1)) $(SHARED) -m "$(QUICK)" $(ARGS)
 
 # Lint beside a collection of the tests, which compiles them once for all workers.
@@ -92,8 +91,6 @@ requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 		--no-header --quiet requirements.in -o requirements.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--no-header --quiet systems/requirements.in -o systems/requirements.txt
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-header --quiet tests/experiments/archives/requirements.in -o tests/experiments/archives/requirements.txt
 
 clean: ## remove the virtual environment and caches, keep the runs
 	rm -rf $(VENV) .systems systems/*/node_modules .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
@@ -120,10 +117,6 @@ $(ARCHIVED): $(PACKAGES) | $(READY)
 $(CLIENTS): systems/requirements.txt | $(READY)
 	@rm -rf .systems/python && $(PIP) --require-hashes --no-build-isolation \
 		--target .systems/python -r systems/requirements.txt && cp systems/requirements.txt $@
-
-# What judges archives in the tests stands apart: its packages are at other versions than Cutset's.
-$(VALIDATOR): tests/experiments/archives/requirements.txt | $(READY)
-	@rm -rf $(@D) && $(PIP) --require-hashes --no-build-isolation --target $(@D) -r $< && cp $< $@
 
 # Node.js looks for modules beside the file that imports them, and above; so a link leads there. The lock has a hash of each.
 systems/%/node_modules/.package-lock.json: systems/%/package-lock.json systems/%/package.json | packages-systems

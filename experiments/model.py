@@ -32,7 +32,6 @@ from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.planned.churn_schedule import ChurnSchedule, churn_schedule
 from experiments.planned.nemesis_schedule import expand
-from experiments.publication import Publication
 from experiments.records.summary import path_problem
 from experiments.roles import DEFAULT, Roles
 from experiments.traffic import TrafficField, check_times
@@ -183,8 +182,6 @@ class Experiment(StrictModel):
     """The number of runs of each combination."""
     traffic: TrafficField = ()
     """Background traffic: flows between regions, counted separately."""
-    publication: Publication | None = None
-    """The licence and the publisher of the runs' data, for archives."""
 
     @property
     def axes(self) -> dict[str, list[Any]]:

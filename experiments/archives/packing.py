@@ -2,9 +2,9 @@
 
 `tar --zstd -xf` reads it too. The first members identify the run; the header holds the number of members, so
 that a truncated archive is detected (`experiments.archives.unpacking`). The last members are each run's
-claims and a description of all files with hashes (`experiments.archives.crate`). The archive omits files
-that can be rebuilt, temporary files and, on request, captures or TLS keys; run.json then names them. Keys
-are never packed without captures.
+claims, and the hashes of all files in the form of sha256sum(1). The archive omits files that can be rebuilt,
+temporary files and, on request, captures or TLS keys; run.json then names them. Keys are never packed without
+captures.
 
 Parts that a run's directory lacks were removed to free space, or omitted when the run was packed. run.json
 lists them under `left_out` with the reason, before anything is removed, so that a crash in between leaves no
@@ -18,22 +18,20 @@ import os
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import zstandard
 
-from experiments.archives.crate import CLAIMS, CRATE, PackedFile, crate
 from experiments.files.whole_files import BEGUN, replacing
-from experiments.publication import Publication
-from experiments.records.json_files import read_json
+from experiments.records.json_files import read_json, read_text
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import INDEX, POINTS, UNFINISHED_SUFFIX, RunDirectory, is_key_log, is_run_name
 from topologies.errors import InputError
 
 ENDING: Final = ".tar.zst"
+CLAIMS: Final = "claims.json"
+SUMS: Final = "SHA256SUMS"
 COUNT: Final = "CUTSET.members"  # in the archive's global header
 RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
@@ -48,14 +46,13 @@ KEYS: Final = "keys"
 @dataclass(frozen=True, slots=True)
 class Packed:
     """The result of packing: number of files, their size in bytes, and the archive's. keys: whether it holds
-    TLS keys. licensed: whether it states a licence.
+    TLS keys.
     """
 
     files: int
     bytes: int
     archive_bytes: int
     keys: bool = False
-    licensed: bool = False
 
 
 ClaimsOf = Callable[[RunDirectory], Mapping[str, Any] | None]
@@ -68,13 +65,11 @@ def pack(
     captures: bool,
     keys: bool = True,
     claims_of: ClaimsOf = lambda run: None,
-    given: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Packed:
     """Write the archive of a run or a sweep; an existing one is replaced when the new one is complete.
 
     keys: include TLS keys, which decrypt captures. claims_of: returns the content of a run's claims.json, if
-    it was analysed. given: fields of a `Publication` that replace the experiment's. Raises InputError if a
-    file cannot be read or written, or changes meanwhile.
+    it was analysed. Raises InputError if a file cannot be read or written, or changes meanwhile.
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
@@ -82,8 +77,6 @@ def pack(
     try:
         stays = (*(() if captures else (CAPTURES,)), *(() if keys else (KEYS,)))
         files = sorted(_files(directory, stays), key=_order)
-        record = _plain(files[0])
-        publication = Publication.of_record(record, str(files[0]), given)
         size = sum(file.stat().st_size for file in files)
         made = dict(_claims(directory, files, claims_of))
         members = len(files) + len(made) + 1
@@ -100,11 +93,11 @@ def pack(
                     into.add_file(file, str(file.relative_to(directory)), stays)
                 for path, content in made.items():
                     into.add(path, content)
-                into.add(CRATE, crate(name, record, into.packed, publication, datetime.now(UTC)))
+                into.add_text(SUMS, "".join(f"{digest}  {path}\n" for path, digest in into.sums.items()))
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
     has_keys = any(is_key_log(file.name) for file in files)
-    return Packed(len(files), size, archive.stat().st_size, has_keys, publication.license is not None)
+    return Packed(len(files), size, archive.stat().st_size, has_keys)
 
 
 def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
@@ -117,7 +110,7 @@ def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
         for name in files:
             path = here / name
             is_index = here == run.captures and name.endswith(INDEX)  # the reader rebuilds it
-            is_made = (here == directory or here.parent.name == POINTS) and name in {CRATE, CLAIMS}
+            is_made = (here == directory or here.parent.name == POINTS) and name in {SUMS, CLAIMS}
             if (stays and is_key_log(name)) or is_index or is_made:
                 continue
             if path.is_file() and not path.is_symlink() and not name.endswith(_MOMENTARY):
@@ -130,11 +123,11 @@ def _order(file: Path) -> tuple[bool, int, str]:
 
 
 class _Packing:
-    """An archive that is being written, and its files so far."""
+    """An archive that is being written, and the SHA-256 of its files so far, by path."""
 
     def __init__(self, tar: tarfile.TarFile, name: str) -> None:
         self._tar, self._name = tar, name
-        self.packed: list[PackedFile] = []
+        self.sums: dict[str, str] = {}
 
     def add_file(self, file: Path, path: str, stays: Collection[str]) -> None:
         """Add a file; run.json then lists the omitted parts."""
@@ -150,17 +143,21 @@ class _Packing:
 
     def add(self, path: str, content: Mapping[str, Any]) -> None:
         """Add a file with this JSON."""
-        text = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+        self.add_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+    def add_text(self, path: str, text: str) -> None:
+        """Add a file with this text."""
         member = tarfile.TarInfo(f"{self._name}/{path}")
-        member.size = len(text)
-        self._add(member, path, io.BytesIO(text))
+        content = text.encode()
+        member.size = len(content)
+        self._add(member, path, io.BytesIO(content))
 
     def _add(self, member: tarfile.TarInfo, path: str, stream: BinaryIO) -> None:
         member.uid = member.gid = 0
         member.uname = member.gname = ""  # do not publish the user's name
         read = _Hashed(stream)
         self._tar.addfile(member, read)
-        self.packed.append(PackedFile(path, member.size, read.digest.hexdigest()))
+        self.sums[path] = read.digest.hexdigest()
 
 
 class _Hashed(io.RawIOBase):
@@ -184,12 +181,14 @@ def _claims(directory: Path, files: Collection[Path], claims_of: ClaimsOf) -> It
             yield str((file.parent / CLAIMS).relative_to(directory)), content
 
 
-def _plain(file: Path) -> dict[str, Any]:
-    """Read run.json or sweep.json; {} if it cannot be read, since it is packed in any case."""
-    try:
-        return read_json(file)
-    except InputError:
-        return {}
+def read_sums(path: Path) -> dict[str, str]:
+    """Return the SHA-256 of the packed files, by path. Raises InputError.
+
+    The input is not trusted; invalid lines are skipped.
+    """
+    lines = read_text(path).decode(errors="replace").splitlines()
+    found = (line.partition("  ") for line in lines)
+    return {name: digest for digest, _, name in found if name}
 
 
 def left_out(content: Mapping[str, Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.claims import SummaryClaim, claims, claims_from_json
-from experiments.archives.crate import CLAIMS
+from experiments.archives.packing import CLAIMS
 from experiments.archives.unpacking import unpacked
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.campaigns.sweepdir import SweepDirectory

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from analysis.claims import BrokenClaim, broken_claims, claim_differences, claims
 from analysis.errors import AnalysisError, check_measured
 from analysis.pipeline import analyze
-from experiments.archives.crate import CLAIMS, CRATE, packed_files
-from experiments.archives.packing import check_captures
+from experiments.archives.packing import CLAIMS, SUMS, check_captures, read_sums
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.files.sanitize import sanitize
 from experiments.files.scratch import scratch
@@ -34,7 +33,7 @@ from topologies.errors import InputError
 
 NAMED_MAX: Final = 20
 """At most this many mismatches are listed."""
-_MADE: Final = ("analysis", "figures", "summary.json", "report.html", "comparison.html", CRATE, CLAIMS)
+_MADE: Final = ("analysis", "figures", "summary.json", "report.html", "comparison.html", SUMS, CLAIMS)
 """Files and folders of a run's directory that are derived from the rest."""
 _OF_SWEEPS: Final = ("systems.html", "systems.png", "systems.svg")
 
@@ -45,7 +44,7 @@ def verify_archive(archive: Path, name: str) -> int:
     name: as the user gave it.
     """
     with opened_archive(archive) as found:
-        if not (found.path / CRATE).is_file():
+        if not (found.path / SUMS).is_file():
             click.echo(f"{name}: has no hashes: an older version packed it, or they were removed")
             click.echo("not verified: see above")
             return exit_codes.FAILED
@@ -154,17 +153,17 @@ def _give(source: Path, target: Path) -> None:
 
 def _changed_files(directory: Path) -> Iterator[str]:
     """Yield the source files that differ from the archive's hashes. Raises InputError."""
-    if not (directory / CRATE).is_file():
+    if not (directory / SUMS).is_file():
         click.echo(f"{sanitize(str(directory))}: has no hashes of an archive", err=True)
         return
-    packed = packed_files(read_json(directory / CRATE))
+    packed = read_sums(directory / SUMS)
     there = {path.relative_to(directory).as_posix(): path for path in _all_files(directory)}
-    sources = {path: known for path, known in packed.items() if not _follows(path)}
-    for path, known in sorted(sources.items()):
+    sources = {path: digest for path, digest in packed.items() if not _follows(path)}
+    for path, digest in sorted(sources.items()):
         file = there.pop(path, None)
         if file is None:
             yield f"{path}: was packed, but is missing"
-        elif file.stat().st_size != known.size or _sha256(file) != known.sha256:
+        elif _sha256(file) != digest:
             yield f"{path}: has changed since it was packed"
     for path in sorted(there.keys() - packed.keys()):
         if not _follows(path):

@@ -32,29 +32,14 @@ if TYPE_CHECKING:
     metavar="FILE|URL",
     help="The archive, as a file or a URL (s3://…).  [default: RUN.tar.zst here, or RUN-no-captures.tar.zst]",
 )
-@click.option(
-    "--license",
-    metavar="URL",
-    help="The licence under which others may use the data, as https://spdx.org/licenses/CC-BY-4.0.  "
-    "[default: the experiment's `publication.license`]",
-)
-@click.option(
-    "--publisher",
-    metavar="'NAME <URL>'",
-    help="The organisation that made it.  [default: the experiment's `publication.publisher`]",
-)
 @click.option("--force", is_flag=True, help="Replace an existing archive.")
-def command(
-    run_name: str, captures: bool, keys: bool, output: str | None, force: bool, **publication: str | None
-) -> None:
+def command(run_name: str, captures: bool, keys: bool, output: str | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. It also contains
-    claims.json (each figure with its tolerance) and ro-crate-metadata.json (what ran, how it ended, and every
-    file with its hash), by which `cutset verify` and others can check it. The latter is a Process Run Crate
-    0.5, with all that this profile requires and recommends if there are a licence and a publisher. Exit
-    codes: 0 packed, 2 no such run, or the archive cannot be written or exists already, 3 another command
-    makes or analyses it.
+    claims.json (each figure with its tolerance) and SHA256SUMS (the hash of each file), by which `cutset
+    verify` and sha256sum(1) can check it. Exit codes: 0 packed, 2 no such run, or the archive cannot be
+    written or exists already, 3 another command makes or analyses it.
     """
     from experiments.archives.elsewhere import upload_archive, url_exists
     from experiments.archives.packing import ENDING, pack
@@ -79,12 +64,10 @@ def command(
     with scratch("cutset-export-", Path(tempfile.gettempdir())) as folder:
         place = folder / url_name(archive) if away else Path(archive)
         with reading(found.path):
-            packed = pack(
-                found.path, place, captures=captures, keys=keys, claims_of=_claims, given=publication
-            )
+            packed = pack(found.path, place, captures=captures, keys=keys, claims_of=_claims)
         if away:
             upload_archive(place, archive)
-    without = ("" if captures else ", without captures") + ("" if packed.licensed else ", without a licence")
+    without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(
         f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}{along}, as {archive} "

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from experiments.archives.crate import CRATE
-from experiments.archives.packing import check_captures, pack
+from experiments.archives.packing import SUMS, check_captures, pack
 from experiments.archives.unpacking import unpacked
 from experiments.records.run_record import Outcome, RunRecord, record_to_json
 from experiments.records.rundir import RunDirectory
@@ -45,8 +44,8 @@ def archive(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the content of all files by path, without the archive's description."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path.name != CRATE)
+    """All files by their paths, without their hashes."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
@@ -118,12 +117,14 @@ def test_a_sweep_is_packed_with_all_its_runs(tmp_path: Path, archive: Path) -> N
             check_captures(RunDirectory(place / "points" / point))
 
 
-def test_tar_can_unpack_an_archive(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
+def test_tar_and_sha256sum_read_it_too(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     if shutil.which("zstd") is None:
         pytest.skip("tar needs zstd")
+    (run.captures / "r0-r1@r0 100 %: a#b?.pcap").write_bytes(b"packets")
     pack(run.path, archive, captures=True)
     subprocess.run(["tar", "--zstd", "-xf", archive, "-C", tmp_path], check=True)
     assert contents(tmp_path / NAME) == contents(run.path)
+    subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=tmp_path / NAME, check=True)
 
 
 def test_unpacking_again_does_nothing(run: RunDirectory, archive: Path, tmp_path: Path) -> None:

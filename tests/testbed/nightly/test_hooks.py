@@ -77,4 +77,3 @@ def test_a_hook_that_hangs_is_ended():
 def test_an_invalid_hook_is_refused_before_the_night(command):
     with pytest.raises(InputError, match="--hook"):
         check_hooks((command,))
-

@@ -21,7 +21,7 @@ def test_a_packed_run_is_reported_on_as_any_other(here, capsys):
     assert cutset(["export", str(run), "--no-captures", "-o", "a.tar.zst"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("packed ")
-    assert "MB, without captures, without a licence, as a.tar.zst (" in said
+    assert "MB, without captures, as a.tar.zst (" in said
     assert cutset(["report", "a.tar.zst"]) == 0
     captured = capsys.readouterr()
     assert captured.err == f"unpacked to runs/{run.name}\n"
