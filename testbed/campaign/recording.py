@@ -1,17 +1,13 @@
 """Adds runs outside of nights, from tests or by hand, to a history, to compare them with other nights.
 
 A series is named after the experiment and its changed settings, so that people recognise it; a digest
-distinguishes different series with the same name.
-
-The same holds for runs that `cutset history add` adds. Their changed settings are the differences between
-run.json and the bundled experiment of the same name. For a user's own experiment all settings count as
-changed. So different runs never share a series.
+distinguishes different series with the same name. The changed settings are the differences between run.json
+and the bundled experiment of the same name. For a user's own experiment all settings count as changed. So
+different runs never share a series.
 """
 
 import hashlib
-import os.path
 import re
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -20,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.campaigns.nights import night_of
 from experiments.campaigns.sweep import value_text
-from testbed.campaign.sweeps.made_runs import MadeRun
-from testbed.run_selection import RunSelection
 
 if TYPE_CHECKING:
-    from analysis.history import History, HistoryRecord
+    from analysis.history import HistoryRecord
     from experiments.records import run_record
     from experiments.records.rundir import RunDirectory
 ENTRY_MAX = 60
@@ -67,81 +61,20 @@ def _short(value: Any) -> str:
     return Path(value).stem if is_file(value) else value_text(value)
 
 
-SUITE = "pytest"
-"""The suite of runs that tests make."""
-
-
-class Recorder:
-    """Adds runs of tests to a night of a history.
-
-    Runs of the same experiment with the same settings form a series, whichever tests they are for.
-    """
-
-    def __init__(self, folder: Path, night: str) -> None:
-        """Use the history in this folder. night: its date, as 2026-03-14."""
-        from analysis.history import History
-
-        self._history = History(folder)
-        self._night = night
-
-    def note(self, made: MadeRun, chosen: RunSelection, settings: Mapping[str, Any]) -> None:
-        """Add a run with a directory. Raises AnalysisError if the history cannot be written."""
-        from analysis.history import record_from_run
-
-        record = record_from_run(
-            made.directory,
-            night=self._night,
-            suite=SUITE,
-            entry=entry_of(chosen, settings),
-            repeat=made.repetition,
-            settings=settings,
-        )
-        self._history.append(record)
-
-    def note_failed_start(
-        self, problem: str, chosen: RunSelection, settings: Mapping[str, Any], repetition: int
-    ) -> None:
-        """Add a run that the machine could not start."""
-        from analysis.history import record_of_failed_start
-
-        record = record_of_failed_start(
-            problem,
-            night=self._night,
-            suite=SUITE,
-            entry=entry_of(chosen, settings),
-            repeat=repetition,
-            settings=settings,
-            experiment=chosen.file.experiment.name,
-            started_ns=time.time_ns(),
-            seed=chosen.seed + repetition,
-        )
-        self._history.append(record)
-
-
-def entry_of(chosen: RunSelection, settings: Mapping[str, Any]) -> str:
-    """Return the series of tests' runs; the backend and the links count as changed settings."""
-    experiment, folder = chosen.file.experiment, chosen.file.folder
-    backend = {"on": chosen.backend} if chosen.backend != experiment.on else {}
-    links = {"links": chosen.links} if chosen.links != AUTO else {}
-    changed = {**settings, **backend, **links}
-    lasting = {path: _lasting(value, folder) for path, value in changed.items()}
-    return series_name(experiment.name, changed, lasting)
-
-
-def _lasting(value: Any, folder: Path) -> Any:
-    """Return a value that does not change if a checkout moves: files become relative to the experiment."""
-    return os.path.relpath(value, folder) if is_file(value) and Path(value).is_absolute() else value
-
-
-class RunsByHand:
-    """Adds runs that were made by hand to a history, each as the next repeat of its entry.
+class RunsOutsideNights:
+    """Adds runs to a history, each as the next repeat of its entry.
 
     The history's entries of a night are read once, however many runs are added.
     """
 
-    def __init__(self, history: "History", suite: str, entry: str | None, night: str | None) -> None:
-        """Use this history. entry: None: each run's series. night: None: the night of each run's start."""
-        self._history = history
+    def __init__(self, folder: Path, suite: str, entry: str | None, night: str | None) -> None:
+        """Use the history in this folder.
+
+        entry: None: each run's series. night: None: the night of each run's start.
+        """
+        from analysis.history import History
+
+        self._history = History(folder)
         self._suite = suite
         self._entry = entry
         self._night = night

@@ -15,7 +15,7 @@ from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
 from experiments.suite import REPEAT_MAX, overrides_of
 from testbed.campaign.backend_selection import check_backend
-from testbed.campaign.recording import Recorder
+from testbed.campaign.recording import RunsOutsideNights
 from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.texts.progress import PlainFollower
 from testbed.errors import MachineError
@@ -46,13 +46,13 @@ class Cutset:
         usual_topology: Callable[[], str | None],
         on_read: Callable[[RunResults], None],
         beside_others: Callable[[], bool],
-        recorder: Recorder | None = None,
+        recorder: RunsOutsideNights | None = None,
     ) -> None:
         """out: the folder of runs. beside: returns the folder to which relative paths currently refer.
 
         usual_topology: returns the topology with which the test is parametrised. on_read: called with results
         that the test reads. beside_others: returns whether other processes of this session may make runs now.
-        recorder: writes runs into a history.
+        recorder: adds analysed runs to a history.
         """
         self.out = out
         self._beside = beside
@@ -94,16 +94,15 @@ class Cutset:
         __tracebackhide__ = True
         try:
             _check_asked(repeat, links, allow)
-            settings = self._settings(set or {}, topology)
             file = read_experiment(
                 self._located("experiment", EXPERIMENTS, str(experiment)),
-                overrides_of(settings),
+                overrides_of(self._settings(set or {}, topology)),
                 OF_MANY_RUNS,
             )
             chosen = RunSelection.from_options(
                 file, backend=self._backend(on), links=links, seed=seed, repeat=repeat
             )
-            results = RunResults(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
+            results = RunResults(self._runs_of(chosen, analyze=analyze), self._on_read)
             self._on_read(results)
             refuse_unsound(results.runs, allow)
         except (InputError, RunFailedError) as error:
@@ -116,32 +115,26 @@ class Cutset:
         own = {} if usual is None else {"topology": self._located("topology", TOPOLOGIES, usual)}
         return {**changed, **own}
 
-    def _runs_of(
-        self, chosen: RunSelection, settings: Mapping[str, Any], *, analyze: bool
-    ) -> tuple[MadeRun, ...]:
+    def _runs_of(self, chosen: RunSelection, *, analyze: bool) -> tuple[MadeRun, ...]:
         if chosen.backend != SIMULATOR and self._beside_others():
             raise InputError(CALL, None, "", f"{ALONE}: run this test without -n, or {IN_ONE_WORKER}")
         key = (Points(chosen).digest(), analyze)
         if key not in self._made:
-            self._made[key] = self._make(chosen, settings, analyze=analyze)
+            self._made[key] = self._make(chosen, analyze=analyze)
         made = self._made[key]
         if isinstance(made, MachineError):
             raise RunFailedError(FailureKind.HARNESS, f"this machine cannot do it: {made}")
         return made
 
-    def _make(
-        self, chosen: RunSelection, settings: Mapping[str, Any], *, analyze: bool
-    ) -> tuple[MadeRun, ...] | MachineError:
+    def _make(self, chosen: RunSelection, *, analyze: bool) -> tuple[MadeRun, ...] | MachineError:
         follow, made = PlainFollower(), []
         try:
             for run in make_runs(chosen, self.out, analyze=analyze, follow=follow):
                 made.append(run)
-                if self._recorder is not None and analyze:
+                if self._recorder is not None and run.summary is not None:
                     write_report(run, follow)  # the history's pages link to it
-                    self._recorder.note(run, chosen, settings)
+                    self._recorder.add(run.directory)
         except MachineError as error:
-            if self._recorder is not None:
-                self._recorder.note_failed_start(str(error), chosen, settings, len(made))
             return error
         return tuple(made)
 

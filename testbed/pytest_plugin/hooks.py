@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from testbed.pytest_plugin.fixture import Cutset
 
 MARKER = "topologies(*names): run the test once for each of these topologies, names or files"
+SUITE = "pytest"
+"""The suite of the tests' runs in a history."""
 _ATTACHING = pytest.StashKey[Attachments]()
 _CUTSET = pytest.StashKey["Cutset"]()
 
@@ -70,7 +72,7 @@ def topology(request: pytest.FixtureRequest) -> str | None:
 def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Cutset":
     """Return the maker of runs: `run = cutset.run("link-failure", repeat=3)`."""
     from experiments.campaigns.nights import night_of
-    from testbed.campaign.recording import Recorder
+    from testbed.campaign.recording import RunsOutsideNights
     from testbed.pytest_plugin.fixture import Cutset
 
     config = request.config
@@ -82,7 +84,7 @@ def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         beside=lambda: attaching.folder,
         usual_topology=lambda: attaching.topology,
         on_read=attaching.note,
-        recorder=Recorder(started_in / history, night) if history else None,
+        recorder=RunsOutsideNights(started_in / history, SUITE, None, night) if history else None,
         beside_others=lambda: attaching.beside_others,
     )
     return made

@@ -1,8 +1,7 @@
 """A packed run, or one that is still here, with all data to reproduce it: its plan and its claims.
 
-run.json holds the resolved plan: links, parameters, faults, published events and the seed. So the experiments
-and topologies of this checkout are not used, only its code of the system. For other seeds, the experiment of
-run.json is planned again, provided that this yields the archive's plan for the archive's seed.
+run.json holds the resolved plan: links, parameters, faults, published events and the seed. So the
+experiments and topologies of this checkout are not used, only its code of the system.
 
 An archive may come from anyone, and the programs of a system of programs are commands. They are started only
 if they equal the programs of the system of that name here, or if the user trusts the archive.
@@ -22,18 +21,14 @@ from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.declared import is_known_system, known_systems, programs_of
 from experiments.files.scratch import scratch
-from experiments.model import Experiment
 from experiments.planned.plan import Plan, plan_to_json
 from experiments.records.json_files import read_json
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import POINTS, RunDirectory
 from node.core.program import Programs
 from systems.names import is_path
-from testbed.planning import make_plan
 from testbed.sweeps import digest_of
-from topologies.document import Document, validated
 from topologies.errors import InputError
-from topologies.model import Topology
 from topologies.strict import suggestion
 
 TRUST = "--trust-programs"
@@ -62,29 +57,13 @@ class ArchivedRun:
         captures = tuple(replace(each, in_parts=False) for each in plan.captures if not each.wire)
         return replace(plan, captures=captures)
 
-    def with_seed(self, seed: int) -> "ArchivedRun":
-        """Return the same experiment with another seed. Raises InputError if its plan has changed."""
-        then = self._planned(self.record.plan.seed)
-        if plan_to_json(then) != plan_to_json(self.plan()):
-            problem = f"{self.name} was planned differently than it is planned now: use its own seed"
-            raise InputError("--seed", None, "", problem)
-        return replace(self, record=replace(self.record, plan=self._planned(seed), seed=seed))
-
-    def _planned(self, seed: int) -> Plan:
-        experiment = validated(Experiment, Document(self.name, self.experiment, {}))
-        topology = validated(Topology, Document(self.name, self.record.topology, {}))
-        return make_plan(experiment, topology, seed=seed, links_kind=self.record.plan.links_kind)
-
     def described(self) -> dict[str, Any]:
         """Return its inputs as plain JSON, for run.json."""
         return {"experiment": self.experiment, "topology": self.record.topology}
 
-    def digest(self, backend: str, repeat: int, seed: int | None) -> str:
-        """Return a digest of all that determines the runs. seed: of the first repeat; None: the archive's in
-        each.
-        """
-        content = {"plan": plan_to_json(self.plan()), "on": backend, "repeat": repeat, "seed": seed}
-        return digest_of(content)
+    def digest(self, backend: str, repeat: int) -> str:
+        """Return a digest of all that determines the runs."""
+        return digest_of({"plan": plan_to_json(self.plan()), "on": backend, "repeat": repeat})
 
 
 @contextmanager

@@ -43,14 +43,12 @@ REPEATS: int = 5
 class ReproductionRequest:
     """How an archived run is repeated.
 
-    seed: of the first repeat, increased by one for each further one; None: the archive's seed in each.
     within: see `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
     """
 
     archived: ArchivedRun
     backend: str
     repeat: int
-    seed: int | None
     within: float
     resume: Path | None
     given: tuple[str, ...]
@@ -62,7 +60,6 @@ class ReproductionRequest:
         *,
         backend: str | None,
         repeat: int | None,
-        seed: int | None = None,
         within: float,
         resume: Path | None = None,
         given: Sequence[str] = (),
@@ -76,30 +73,24 @@ class ReproductionRequest:
             )
             raise InputError(archived.name, None, "", problem)
         where = backend or (SIMULATOR if there.simulated else LOCAL)
-        usual = 1 if there.simulated and where == SIMULATOR and seed is None else REPEATS
-        return cls(archived, where, repeat or usual, seed, within, resume, tuple(given))
+        usual = 1 if there.simulated and where == SIMULATOR else REPEATS
+        return cls(archived, where, repeat or usual, within, resume, tuple(given))
 
     @property
     def exact(self) -> bool:
         """Whether the results must be exactly equal."""
-        return self.archived.record.simulated and self.backend == SIMULATOR and self.seed is None
+        return self.archived.record.simulated and self.backend == SIMULATOR
 
     @property
     def runs(self) -> tuple[SweepRun, ...]:
-        """Every repeat."""
-        if self.seed is not None:
-            return tuple(runs({}, self.repeat, self.seed))
+        """Every repeat, with the archive's seed."""
         seed = self.archived.record.plan.seed
         return tuple(replace(run, seed=seed) for run in runs({}, self.repeat, seed))
 
     @property
     def digest(self) -> str:
         """A digest of all that determines the runs."""
-        return self.archived.digest(self.backend, self.repeat, self.seed)
-
-    def request(self, run: SweepRun) -> ArchivedRun:
-        """Return the inputs of a repeat: the archived plan, or one for another seed. Raises InputError."""
-        return self.archived if self.seed is None else self.archived.with_seed(run.seed)
+        return self.archived.digest(self.backend, self.repeat)
 
 
 def reproduce(wanted: ReproductionRequest, out: Path) -> int:
@@ -110,12 +101,12 @@ def reproduce(wanted: ReproductionRequest, out: Path) -> int:
     resume = wanted.resume
     if wanted.backend in {LOCAL, SIMULATOR}:  # machines are checked before each run
         with open_backend(wanted.backend, lambda text: click.echo(text, err=True)) as backend:
-            planned(wanted.request(wanted.runs[0]), backend, out)
+            planned(wanted.archived, backend, out)
     name = plain_name(wanted.archived.record.plan.experiment, wanted.archived.name)
     directory = new_directory(out, name) if resume is None else SweepDirectory.open(resume)
     with sole_writer(directory.path):
         record = _begun(directory, wanted) if resume is None else _resumed(directory, wanted)
-        sweep = RunningSweep(directory, record, wanted.request)
+        sweep = RunningSweep(directory, record, lambda _: wanted.archived)
         if record.pending:
             outcome = execute(sweep, analyze=True)
             if outcome is Outcome.INTERRUPTED:
@@ -173,7 +164,6 @@ def _found(directory: SweepDirectory, record: SweepRecord, wanted: ReproductionR
         judged=tuple(judged),
         measured=len(measured),
         exact=wanted.exact,
-        seeds=tuple(run.seed for run in wanted.runs) if wanted.seed is not None else (),
         changed=tuple(_changed_deliveries(directory, measured, archived)) if wanted.exact else (),
         here=_first_completed(directory, record),
     )

@@ -35,8 +35,7 @@ class ReproductionResult:
     """The result of repeating a run.
 
     measured: the number of valid repeats. exact: whether results must be exactly equal. changed: files of
-    deliveries that differ. seeds: of the repeats, if they differ from the archive's. here: the record of a
-    completed repeat; None if there is none.
+    deliveries that differ. here: the record of a completed repeat; None if there is none.
     """
 
     archived: ArchivedRun
@@ -46,7 +45,6 @@ class ReproductionResult:
     measured: int
     exact: bool
     changed: tuple[str, ...]
-    seeds: tuple[int, ...]
     here: RunRecord | None
 
     def count(self, verdict: ClaimVerdict) -> int:
@@ -101,10 +99,7 @@ def _about_runs(found: ReproductionResult) -> Iterator[str]:
     where = "in virtual time" if record.simulated else "with real processes"
     verdict = next((str(each.value) for each in found.archived.claims if each.figure == "verdict"), "unknown")
     yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}, {verdict}"
-    made = "with the archive's plan and seed"
-    if found.seeds:
-        made = f"planned for seeds {found.seeds[0]} to {found.seeds[-1]}"
-    yield f"here: {runs_text(found.record)}, {made}"
+    yield f"here: {runs_text(found.record)}, with the archive's plan and seed"
     for run in not_passed(found.record)[:RUNS_MAX]:
         yield f"  {run.name} {title(run)}: {result_text(run)}"
     if found.here is not None:

@@ -31,7 +31,6 @@ class MadeRun(PerformedRun):
 
     directory: RunDirectory
     seed: int
-    repetition: int  # from 0
     replay: str
 
     @property
@@ -98,7 +97,6 @@ def _made(
         made.problem,
         directory=directory,
         seed=run.seed,
-        repetition=run.repetition,
         replay=_replay(chosen, run),
     )
 

@@ -95,13 +95,12 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
     Runs of the same experiment with the same settings, topology, links and backend form one series. Exit
     codes: 0 added, or in the history already, 2 no such run, or not analysed; all others are added.
     """
-    from analysis.history import History
-    from testbed.campaign.recording import RunsByHand
+    from testbed.campaign.recording import RunsOutsideNights
     from testbed.cli.named_run import named_run
     from topologies.errors import InputError
 
     _check_night("--night", night)
-    by_hand, code = RunsByHand(History(history), suite, entry, night), exit_codes.FINE
+    by_hand, code = RunsOutsideNights(history, suite, entry, night), exit_codes.FINE
     for run in [named_run(name) for name in run_names]:
         try:
             counted, added = by_hand.add(run)

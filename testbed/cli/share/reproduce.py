@@ -16,11 +16,6 @@ from testbed.interrupts import handling, interrupt
     type=click.IntRange(1, 1000),
     help="Number of repeats.  [default: 5; in virtual time 1]",
 )
-@click.option(
-    "--seed",
-    type=int,
-    help="Seed of the first repeat, in place of the archive's; each further repeat has the next seed.",
-)
 @click.option("--point", metavar="NAME", help="The run of an archived sweep, as 1-r0.")
 @click.option(
     "--on",
@@ -52,7 +47,6 @@ from testbed.interrupts import handling, interrupt
 def command(  # noqa: PLR0917 (click passes them by name)
     run_name: str,
     repeat: int | None,
-    seed: int | None,
     point: str | None,
     backend: str | None,
     within: float,
@@ -90,13 +84,12 @@ def command(  # noqa: PLR0917 (click passes them by name)
             with reading(found.path):
                 archived = read_run(found, name, point, trust=trust_programs)
     going_on = None if resume is None else named_sweep(str(resume)).path
-    given = {"--repeat": repeat, "--seed": seed, "--point": point, "--on": backend, "--within": f"{within:g}"}
+    given = {"--repeat": repeat, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]
     wanted = ReproductionRequest.with_defaults(
         archived,
         backend=backend,
         repeat=repeat,
-        seed=seed,
         within=within / 100,
         resume=going_on,
         given=[run_name, *words, *(["--trust-programs"] if trust_programs else [])],

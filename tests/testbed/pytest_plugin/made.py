@@ -46,7 +46,7 @@ def _made_run(
     record: RunRecord, summary: dict[str, Any] | None = None, problem: str | None = None, name: str = "a"
 ) -> MadeRun:
     directory = RunDirectory(Path("/runs") / name)
-    return MadeRun(record, summary, problem, directory=directory, seed=1, repetition=0, replay=REPLAY)
+    return MadeRun(record, summary, problem, directory=directory, seed=1, replay=REPLAY)
 
 
 def switched(*seconds: float | None) -> list[MadeRun]:

@@ -142,27 +142,6 @@ def test_changed_content_differs_and_is_undecided_without_a_valid_repeat(archive
     assert "not reproduced: none of 1 repeats were valid" in said
 
 
-@pytest.mark.slow
-def test_other_seeds_are_replanned_and_may_differ(archive, capsys):
-    assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
-    said = capsys.readouterr().out
-    assert "here: 3 passed; 3 in all, planned for seeds 5 to 7\n" in said
-    assert re.fullmatch(r"reproduced: all \d+ claims hold", said.splitlines()[-1])
-    directory = the_repeats()
-    records = [directory.run_of(run).read_run() for run in directory.read().runs]
-    assert [record.plan.seed for record in records] == [5, 6, 7]
-    assert len({record.plan.processes[0].seed for record in records}) == 3
-    assert {link.forward.delay_us for link in records[0].plan.links if link.kind == "wan"} == {5_000}
-
-
-def test_other_seeds_need_what_is_planned_as_it_was(archive, capsys):
-    faster = forging(lambda record: record["plan"].update(duration_us=1_000_000))
-    assert reproduce(repacked(archive, faster), "--seed", "5") == 2
-    said = f"cutset: --seed: {archive} was planned differently than it is planned now: use its own seed\n"
-    assert capsys.readouterr().err == said
-    assert not list(Path.cwd().glob("runs/*"))
-
-
 OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
 """Kinds of figures that other load on the processors may change beyond the spread of four repeats: times."""
 

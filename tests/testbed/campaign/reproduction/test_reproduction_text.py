@@ -40,7 +40,6 @@ def reproduced(*judged: JudgedClaim, measured: int = 3) -> ReproductionResult:
         measured=measured,
         exact=False,
         changed=(),
-        seeds=(),
         here=None,
     )
 
