@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from node.core.declaration import Contract, Declared, System, Trait
 from node.core.program import Programs
 from node.systems import (
-    OURS,
     SENT_FOLDER,
     UnknownSystemError,
     add_module,
@@ -41,7 +40,6 @@ __all__ = [
     "known_system",
     "known_systems",
     "module_files",
-    "only_builtin_systems",
     "programs_of",
 ]
 
@@ -49,11 +47,6 @@ __all__ = [
 def known_systems() -> list[str]:
     """Return the names of the systems that can be run."""
     return [*systems(), *(name for name in system_names() if name not in systems())]
-
-
-def only_builtin_systems() -> bool:
-    """Return whether only the systems that ship with Cutset are known."""
-    return tuple(systems().values()) == OURS
 
 
 def is_known_system(system: str) -> bool:

@@ -15,8 +15,6 @@ from testbed.cli.output import reader_may_leave
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from topologies.errors import InputError
-
 DESCRIPTION_WIDTH_MIN = 20
 
 
@@ -53,16 +51,12 @@ def command(system: str | None, paper: str | None) -> int:
     return 0
 
 
-def _section(title: str, described: "Mapping[str, str | InputError]") -> None:
-    """Print each name; a file that cannot be used shows its error and does not hide others."""
+def _section(title: str, described: "Mapping[str, str]") -> None:
+    """Print each name with its description."""
     click.secho(title, bold=True)
     width = max(map(len, described), default=0)
     for name, about in described.items():
-        if isinstance(about, str):
-            text = _broken(about, width + 4)
-        else:
-            text = click.style(_broken(f"cannot be used: {about}", width + 4), fg="red")
-        click.echo(f"  {name:<{width}}  {text}".rstrip())
+        click.echo(f"  {name:<{width}}  {_broken(about, width + 4)}".rstrip())
 
 
 def _broken(text: str, indent: int) -> str:

@@ -1,7 +1,6 @@
-"""`cutset list`: a line each, and one bad file hides no other."""
+"""`cutset list`: a line each, below the question that an experiment answers."""
 
 import re
-import shutil
 import sys
 
 import click
@@ -10,25 +9,6 @@ import pytest
 from experiments import loader
 from testbed.campaign import listing
 from testbed.cli import main
-
-
-@pytest.fixture(scope="module")
-def listed(tmp_path_factory):
-    """Return the path of a list that was made once."""
-    path = tmp_path_factory.mktemp("cache") / "list.json"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "KEPT", path)
-        assert main.run(["list"]) == 0
-    return path
-
-
-@pytest.fixture(autouse=True)
-def kept(listed, tmp_path_factory, monkeypatch):
-    """Return the path of the list that a test finds, and may change."""
-    path = tmp_path_factory.mktemp("kept") / "list.json"
-    shutil.copy(listed, path)
-    monkeypatch.setattr(listing, "KEPT", path)
-    return path
 
 
 def test_experiments_and_topologies_have_a_line_each(capsys):
@@ -55,35 +35,6 @@ def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypat
     said = r"(\n {23,}| )".join(("The link", "between", "two", "of", "four", "regions"))
     assert re.search(rf"\n  link-failure +{said}", shown)
     assert shown.split() == whole.split()
-
-
-def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path, monkeypatch, kept):
-    kept.unlink()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(loader, "FOLDER", tmp_path)
-    (tmp_path / "bad.yaml").write_text("name: bad\ncolour: red\n")
-    assert main.run(["list"]) == 0
-    out = capsys.readouterr().out
-    assert "  bad  cannot be used: bad.yaml:2: colour: unknown field" in out
-    assert "four-regions" in out
-    assert main.run(["list"]) == 0
-    assert "  bad  cannot be used: " in capsys.readouterr().out
-
-
-def test_the_list_is_made_once_until_something_changes(capsys, kept, tmp_path, monkeypatch):
-    kept.write_text("{")  # one that cannot be read is made again
-    monkeypatch.setattr(listing, "PROJECT", tmp_path)
-    written = tmp_path / "experiments" / "a.yaml"
-    written.parent.mkdir()
-    written.write_text("name: a\n")
-    main.run(["list"])
-    made = capsys.readouterr().out
-    monkeypatch.setattr(loader, "FOLDER", tmp_path)  # it would have no experiments
-    main.run(["list"])
-    assert capsys.readouterr().out == made
-    written.write_text("name: b\n")
-    main.run(["list"])
-    assert capsys.readouterr().out.startswith("Topologies\n")
 
 
 def test_experiments_stand_below_the_question_they_answer():
