@@ -22,7 +22,6 @@ from analysis.errors import AnalysisError
 from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.text import lines
 from analysis.pages.report.clocks import clock_charts, clocks_table
-from analysis.pages.report.fault_windows import moments
 from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import TABLES, read_record
 from analysis.pages.report.sweep_page import render as render_sweep
@@ -80,7 +79,7 @@ def work(run: RunDirectory) -> None:
     """Analyse it, and make its page but for its figures."""
     analyze_here(run, progress=silent)
     record = read_record(run)
-    render(record, (), moments(run, record), ())
+    render(record, run)
 
 
 def test_a_changed_run_json_is_analysed_or_refused(tmp_path: Path) -> None:
@@ -125,12 +124,11 @@ def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
     content["wan"] = {"messages": 7, "bytes": 700}
     content["latency"]["error_ms"] = 0.1
     content["fidelity"]["notes"] = ["recovery.cut: settled_s: why"]
-    no_moments = moments(run, read_record(run))
 
     def read(content: Json) -> None:
         run.summary_json.write_text(json.dumps(content))
         record = read_record(run)
-        render(record, (), no_moments, ())
+        render(record, run)
         lines([ComparedRun(letter, "red", run, record) for letter in "AB"])
         concluded(night_run(), PerformedRun(record.run, run.read_summary()), 1.0)
 
@@ -218,7 +216,6 @@ def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 @pytest.mark.parametrize("name", list(TABLES))
 def test_a_changed_table_is_shown_or_reported_as_missing(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path, SHORT)
-    unchanged = moments(run, read_record(run))
     path = run.table(name)
     whole = pq.read_table(path)
     if path.is_dir():
@@ -228,8 +225,7 @@ def test_a_changed_table_is_shown_or_reported_as_missing(tmp_path: Path, name: s
         pq.write_table(table, path)
         try:
             record = read_record(run)
-            tells_bins = name == "throughput"  # all that they take from a table
-            render(record, (), moments(run, record) if tells_bins else unchanged, ())
+            render(record, run)
             lines([ComparedRun(letter, "red", run, record) for letter in "AB"])
         except (InputError, AnalysisError):
             continue

@@ -27,14 +27,14 @@ def write_page(run: RunDirectory) -> Path:
     """Write report.html and the pictures of messages around faults. Returns the page's path."""
     # Some commands read only quantities of this package; its templates take long to import.
     from analysis.pages.report import content  # noqa: PLC0415
-    from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
+    from analysis.pages.report.fault_diagrams import write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
     from analysis.systems.catalog import sections  # noqa: PLC0415
 
     record = read_record(run)
     more = (*content.section(record, run), *sections(record, run))
-    page = render(record, write_diagrams(record, run), moments(run, record), more)
+    page = render(record, run, write_diagrams(record, run), more)
     write_whole(run.report_html, page)
     return run.report_html
 

@@ -5,9 +5,8 @@ are escaped, so no name can end the script element. Messages around faults are g
 browser's DecompressionStream. A Content-Security-Policy in the page forbids every network request.
 """
 
-import base64
-import gzip
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from analysis.pages.report import clocks, tables
 from analysis.pages.report.charts import charts
 from analysis.pages.report.charts.topology_drawing import drawing, rates
 from analysis.pages.report.convergence import convergence
-from analysis.pages.report.fault_windows import FaultDiagram, FaultWindows
+from analysis.pages.report.fault_diagrams import FaultDiagram
 from analysis.pages.report.fidelity_table import fidelity_table
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.recovery import note_in_words, recoveries
@@ -27,33 +26,32 @@ from analysis.pages.report.sections import ReportSection
 from analysis.pages.report.story import story
 from analysis.pages.report.traffic import traffic_table
 from experiments.records.run_record import Times
+from experiments.records.rundir import RunDirectory, run_argument
 from topologies.drawing.palette import colour_of
 
-_GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
+USUAL_BIN_S = 0.2  # of the page's moments if there is no table of throughput
 LINK_CHARTS_SHOWN = 30  # hundreds of plots are unusable: the busiest links are shown
 
 
 def render(
     record: AnalysedRun,
-    diagrams: Sequence[FaultDiagram],
-    moments: FaultWindows,
+    run: RunDirectory,
+    diagrams: Sequence[FaultDiagram] = (),
     sections: Sequence[ReportSection] = (),
 ) -> str:
-    """Return the page of a run. diagrams: files beside the page; moments: the messages to embed.
-
-    sections: sections of the run's system.
-    """
-    embedded = json.dumps(moments.as_json(), ensure_ascii=False, separators=(",", ":"))
-    content = _content(record) | {
-        "sections": sections,
-        "diagrams": diagrams,
-        "moments": moments,
-        "moments_packed": packed(embedded.encode()),
-    }
+    """Return the page of a run. diagrams: files beside the page."""
+    content = _content(record, packets_command(record, run))
+    content |= {"sections": sections, "diagrams": diagrams}
     return environment().get_template("report.html.j2").render(content)
 
 
-def _content(record: AnalysedRun) -> dict[str, Any]:
+def packets_command(record: AnalysedRun, run: RunDirectory) -> str:
+    """Return the command that shows packets of this run; "" if none were captured, or time 0 is unknown."""
+    known = record.captured and record.run.times.zero_ns is not None
+    return f"cutset packets {shlex.quote(run_argument(run.path))}" if known else ""
+
+
+def _content(record: AnalysedRun, command: str) -> dict[str, Any]:
     """Return all values that the templates use."""
     throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
     links = {
@@ -62,6 +60,7 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
     }
     return {
         "record": record,
+        "command": command,
         "story": story(record),
         "paper": paper_section(record.experiment),
         "throughput": throughput,
@@ -90,7 +89,7 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
         "facts": metadata(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.topology, indent=2, ensure_ascii=False),
-        "plots": plots(record, [throughput, latency], links),
+        "plots": plots(record, [throughput, latency], links) | {"command": command},
     }
 
 
@@ -114,6 +113,7 @@ def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Ch
     return {
         "regions": [{"name": name, "colour": colour_of(i)} for i, name in enumerate(record.regions)],
         "spans": spans_json(faults),
+        "bin_s": next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S),
         "end_s": max(chart.x.high or 0.0 for chart in timelines),
         "timelines": [shown(chart) for chart in timelines if chart.series],
         "links": {quantity: [shown(chart) for chart in found] for quantity, found in links.items()},
@@ -152,8 +152,3 @@ def _length(times: Times) -> str | None:
     if times.started_ns is None or times.ended_ns is None:
         return None
     return f"{(times.ended_ns - times.started_ns) / 1e9:.1f} s, set-up and drain included"
-
-
-def packed(content: bytes) -> str:
-    """Return the content gzipped and in base64, for assets/unpack.js."""
-    return base64.b64encode(gzip.compress(content, _GZIP_LEVEL, mtime=0)).decode()

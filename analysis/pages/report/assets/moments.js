@@ -1,19 +1,16 @@
-// Shows the messages behind a point of a plot: the command that lists them, and those embedded in the page.
+// Shows the command for the packets behind a point of a plot.
 // A moment is one bin of the timelines. It is selected by pointer, or by the keys that read a plot.
 "use strict";
 const Moments = (() => {
   const STILL_PX = 5, TWICE_MS = 300, LEAST_PX = 3;
-  const [TIME, FROM, TO, LABEL, TAKEN, FATE, AGAIN, LINK] = [0, 1, 2, 3, 4, 5, 6, 7];
   const panel = document.getElementById("moment");
   const part = (name) => document.getElementById(`moment-${name}`);
   const plots = new Map(); // elements to plots
-  let data = null; // set once it is unpacked
-  let bins = new Map();
+  let data = null; // of the page's plots
   let bin = 0; // number of the selected bin
   let chosen = null; // plot of the selection
-  let end_s = 0;
 
-  const last = () => Math.max(0, Math.ceil(end_s / data.bin_s - 1e-6) - 1);
+  const last = () => Math.max(0, Math.ceil(data.end_s / data.bin_s - 1e-6) - 1);
   const text = (seconds, digits) => seconds.toFixed(digits);
   const span = () => {
     const digits = data.bin_s < 0.1 ? 2 : data.bin_s % 1 ? 1 : 0;
@@ -42,46 +39,13 @@ const Moments = (() => {
   // Contents of the panel --------------------------------------------------------------------------------------------------
   const command = () => {
     const [from, to] = [bin * data.bin_s, (bin + 1) * data.bin_s].map((at) => text(at, 3));
-    return `cutset packets ${data.run} --from ${from} --to ${to}${link() ? ` --link ${link()}` : ""}`;
-  };
-
-  const row = (message) => {
-    const made = document.createElement("tr");
-    const fate = { l: "✕ lost", u: "not captured" }[message[FATE]];
-    const took = fate ?? (message[TAKEN] === null ? "–" : `${message[TAKEN].toFixed(1)} ms`);
-    const cells = [text(message[TIME] / 1000, 4), data.hosts[message[FROM]], data.hosts[message[TO]], data.labels[message[LABEL]], `${message[AGAIN] ? "↻ " : ""}${took}`];
-    cells.forEach((content, column) => {
-      const cell = made.insertCell();
-      cell.textContent = content;
-      cell.classList.toggle("numeric", column === 0 || column === 4);
-      cell.classList.toggle("lost", column === 4 && message[FATE] === "l");
-    });
-    if (message[AGAIN]) made.cells[4].title = "some of its bytes were retransmitted";
-    return made;
-  };
-
-  const described = (found, messages) => {
-    const more = data.bins_left_out ? ` (${Numbers.number(data.bins_left_out)} more time bins around faults did not fit)` : "";
-    if (!found) return `This page has only messages around faults${more}; the command shows those at this time.`;
-    const number = data.links.indexOf(link());
-    const total = link() ? found.links[number] ?? 0 : found.total;
-    const where = link() ? ` over link ${link()}` : "";
-    if (!total) return `No messages${where}.`;
-    const count = `${Numbers.number(total)} message${total === 1 ? "" : "s"}${where}`;
-    if (messages.length === total) return `${count}.`;
-    return `${count}; the ${messages.length} most informative are shown, ${Numbers.number(total - messages.length)} are left out: the command shows all.`;
+    return `${data.command} --from ${from} --to ${to}${link() ? ` --link ${link()}` : ""}`;
   };
 
   const fill = () => {
-    const found = bins.get(bin), number = data.links.indexOf(link());
-    const messages = (found?.rows ?? []).filter((message) => !link() || message[LINK] === number);
-    part("title").textContent = `Messages at ${span()} s${link() ? `, ${link()}` : ""}`;
+    part("title").textContent = `Packets at ${span()} s${link() ? `, ${link()}` : ""}`;
     part("command").textContent = command();
     part("copy").textContent = "Copy";
-    part("note").textContent = described(found, messages);
-    panel.querySelector("tbody").replaceChildren(...messages.map(row));
-    panel.querySelector("table").hidden = !messages.length;
-    panel.querySelector(".scroll").scrollTop = 0;
   };
 
   const open = (element, number, { focus }) => {
@@ -166,11 +130,8 @@ const Moments = (() => {
     byKeys(element);
   };
 
-  // Resolves when a moment can be selected in any of these plots.
-  const start = async (end, found) => {
-    data = JSON.parse(await unpack("moments"));
-    bins = new Map(data.bins.map((one) => [one.number, one]));
-    end_s = end;
+  const start = (of, found) => {
+    data = of;
     found.forEach(follow);
     part("close").addEventListener("click", close);
     part("before").addEventListener("click", () => move(bin - 1));

@@ -72,6 +72,6 @@
   for (const chart of [...data.timelines, ...data.links[quantity]].filter(place)) Plots.add(place(chart), withSpans(chart));
   addSwitches();
   showLinks();
-  const moments = typeof Moments === "object" ? Moments.start(data.end_s, view.plots) : Promise.resolve();
-  moments.then(Plots.start);
+  if (data.command) Moments.start(data, view.plots);
+  Plots.start();
 })();

@@ -4,12 +4,12 @@ cost.
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.pages.report.charts.charts import link_charts, spans, throughput_chart
-from analysis.pages.report.fault_windows import FaultWindows
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import AnalysedRun, read_record
@@ -99,9 +99,9 @@ def test_a_link_has_a_dotted_line_of_it_and_says_what_both_come_to(record: Analy
 
 
 def test_the_page_has_a_section_of_it_only_where_there_is_any(
-    record: AnalysedRun, reported: Callable[[str], RunDirectory]
+    record: AnalysedRun, reported: Callable[[str], RunDirectory], tmp_path: Path
 ) -> None:
-    assert 'id="table-traffic"' in render(record, (), FaultWindows("run", 0.2, missing="none"))
+    assert 'id="table-traffic"' in render(record, RunDirectory(tmp_path))
     assert 'id="traffic"' not in reported("passed").report_html.read_text()
 
 
