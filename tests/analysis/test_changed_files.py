@@ -76,7 +76,7 @@ def whole_run(**fields: Any) -> Json:
 
 
 def work(run: RunDirectory) -> None:
-    """Analyse it, and make its page but for its figures."""
+    """Analyse the run and write its page without figures."""
     analyze_here(run, progress=silent)
     record = read_record(run)
     render(record, run)

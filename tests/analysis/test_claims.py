@@ -1,4 +1,4 @@
-"""Claims are every figure of a summary; whether another one bears them out."""
+"""Claims are all figures of a summary; another summary confirms them or not."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SUMMARY = {
 }
 
 
-def test_each_figure_has_its_path_its_bar_and_how_exact_it_is():
+def test_each_claim_has_its_path_error_bound_and_tolerance():
     assert claims(SUMMARY) == [
         SummaryClaim("verdict", "passed", None, 0.0),
         SummaryClaim("latency.p50_ms", 61.25, 0.5, 61.25 * 1e-9),
@@ -36,7 +36,7 @@ def test_entries_with_names_may_come_in_any_order():
     assert [each.figure for each in claims({"links": [links[0]] * 2})][1] == "links.0.link"
 
 
-def test_the_same_bears_everything_out():
+def test_an_equal_summary_confirms_all_claims():
     assert broken_claims(SUMMARY, SUMMARY) == []
 
 

@@ -1,4 +1,4 @@
-"""Bounds hold what they say they hold, as often as they say."""
+"""Intervals have their stated coverage."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from analysis.intervals import change_interval, median_interval, next_interval, 
 
 
 @pytest.mark.parametrize("runs", [3, 5, 6, 9, 20])
-def test_a_medians_bounds_hold_it_as_often_as_they_say(runs: int) -> None:
+def test_median_intervals_have_the_stated_coverage(runs: int) -> None:
     rng = np.random.default_rng(runs)
     held = said = 0.0
     for _ in range(2000):
@@ -18,7 +18,7 @@ def test_a_medians_bounds_hold_it_as_often_as_they_say(runs: int) -> None:
     assert held / 2000 == pytest.approx(said, abs=0.02)
 
 
-def test_few_runs_say_how_little_they_can_tell() -> None:
+def test_few_runs_report_a_lower_level() -> None:
     three = median_interval(np.array([3.0, 1.0, 2.0]))
     assert (three.low, three.high, three.level) == (1.0, 3.0, 0.75)
     assert median_interval(np.arange(5.0)).level == pytest.approx(0.9375)
@@ -28,7 +28,7 @@ def test_few_runs_say_how_little_they_can_tell() -> None:
         median_interval(np.array([]))
 
 
-def test_a_changes_bounds_hold_it() -> None:
+def test_change_intervals_contain_the_true_change() -> None:
     rng = np.random.default_rng(5)
     held = 0
     for number in range(200):
@@ -52,7 +52,7 @@ def test_a_rates_bounds_are_the_exact_ones(failed: int, runs: int) -> None:
 
 
 @pytest.mark.parametrize("runs", [3, 5, 20])
-def test_one_more_run_lies_within_its_bounds_as_often_as_they_say(runs: int) -> None:
+def test_prediction_intervals_have_the_stated_coverage(runs: int) -> None:
     rng = np.random.default_rng(runs)
     within = 0
     for _ in range(2000):

@@ -137,7 +137,7 @@ def test_an_index_and_unpacked_captures_replace_symbolic_links(run: RunDirectory
         unpack(packed)
 
 
-def test_a_run_that_is_reached_by_a_link_works(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_run_reached_by_a_symbolic_link_is_analysed(run: RunDirectory, tmp_path: Path) -> None:
     link = tmp_path / "newest"
     link.symlink_to(run.path)
     assert cutset(["packets", str(link)]) == 0

@@ -1,4 +1,4 @@
-"""The whole analysis of a run with many clients and topics takes what their subscriptions take."""
+"""The memory of an analysis with many clients and topics grows with their subscriptions."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The whole analysis of a run by content takes what matches take, and not clients times events."""
+"""The memory of an analysis by content grows with matches, not with clients times events."""
 
 import subprocess
 import sys

@@ -40,7 +40,7 @@ def test_the_latest_run_that_was_analysed_is_opened(runs):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_each_table_is_there_with_its_columns(runs, name):
+def test_each_table_has_its_columns(runs, name):
     table = analysis.open().table(name)
     assert table.column_names[: len(columns_of(name))] == columns_of(name)
 
@@ -64,7 +64,7 @@ def test_missing_runs_are_reported(runs, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["packets", "streams", "latency"])  # in files, of run.json, with t_ns
-def test_a_table_is_sparks_too(spark, runs, name):
+def test_a_table_can_be_opened_in_spark(spark, runs, name):
     run = analysis.open()
     frame, table = run.spark(name), run.table(name)
     assert frame.columns == table.column_names

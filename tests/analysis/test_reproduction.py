@@ -1,4 +1,4 @@
-"""Claims of one run against the same run made again: they hold, differ, or are undecided."""
+"""Claims of a run, compared with repeats of the run: they hold, differ, or are undecided."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,11 @@ def one(value, repeats, *, figure="latency.p50_ms", bar=None, **options) -> Judg
         (None, [None, None, None], HOLDS),
     ],
 )
-def test_a_figure_is_held_against_what_one_more_run_would_come_to(value, repeats, verdict):
+def test_a_figure_is_compared_with_the_interval_of_one_more_run(value, repeats, verdict):
     assert one(value, repeats).verdict is verdict
 
 
-def test_a_count_that_is_0_in_all_repeats_has_no_room():
+def test_a_count_of_0_in_all_repeats_has_no_margin():
     assert one(1, [0] * 5, figure="events.lost").verdict is DIFFERS
     assert one(0, [0] * 5, figure="events.lost").verdict is HOLDS
 
@@ -51,12 +51,12 @@ def test_a_claims_own_error_counts():
     assert one(30.0, [20.0] * 5, bar=9.0).verdict is HOLDS
 
 
-def test_the_room_that_a_figure_has_in_any_case_can_be_told():
+def test_the_margin_of_a_figure_can_be_set():
     assert one(23.0, [20.0] * 5, within=0.2).verdict is HOLDS
     assert one(20.5, [20.0] * 5, within=0.0).verdict is DIFFERS
 
 
-def test_words_hold_if_any_repeat_came_to_them():
+def test_texts_hold_if_any_repeat_has_the_same():
     assert one("passed", ["failed", "passed", "failed"], figure="a.verdict").verdict is HOLDS
     assert one("passed", ["failed"] * 3, figure="a.verdict").verdict is DIFFERS
     assert one(True, [1, 1, 1], figure="a.held").verdict is DIFFERS
@@ -70,7 +70,7 @@ def test_in_virtual_time_nothing_may_differ():
     assert one(20.0, [], exact=True).verdict is UNDECIDED
 
 
-def test_a_run_like_its_repeats_is_seldom_told_that_anything_differs():
+def test_a_run_equal_to_its_repeats_rarely_differs():
     rng = np.random.default_rng(1)
     told = 0
     for _ in range(200):

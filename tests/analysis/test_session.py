@@ -1,4 +1,4 @@
-"""Spark starts quietly and leaves nothing behind, or says in a line why it does not start."""
+"""Spark starts quietly and leaves no files, or gives one line with the reason why it does not start."""
 
 import ipaddress
 import os
@@ -70,7 +70,7 @@ SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()
 
 @dataclass(frozen=True)
 class RunResult:
-    """A Python with a session of its own that is over. left: what stands in its temporary directory then."""
+    """The result of a Python process with a Spark session. left: files left in its temporary directory."""
 
     code: int
     said: list[str]
@@ -101,7 +101,7 @@ def test_ctrl_c_while_waiting_for_java_shows_no_traceback_and_killed_java_is_res
 
 
 @pytest.mark.spark
-def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: RunResult) -> None:
+def test_a_session_leaves_no_files_even_if_java_or_python_is_killed(ended: RunResult) -> None:
     assert ended.said[2] == "blockmgr spark"  # the one folder had what would be left
     assert ended.left == []
 
@@ -128,7 +128,7 @@ def test_nothing_is_left_if_python_is_killed_while_java_starts(tmp_path: Path) -
     wait_until(lambda: not psutil.pid_exists(int(done.stdout)), "the end of Java")
 
 
-def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> None:
+def test_a_process_that_exits_without_cleanup_can_remove_its_files(tmp_path: Path) -> None:
     code = (
         "import os\n"
         "from pathlib import Path\n"
@@ -141,7 +141,7 @@ def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: SparkSession) -> None:
+def test_a_second_call_returns_the_same_session_in_any_thread(spark: SparkSession) -> None:
     assert spark_session() is spark
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(spark_session).result() is spark
@@ -213,16 +213,14 @@ def test_spark_listens_on_loopback_alone(spark: SparkSession) -> None:
         assert (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def test_an_archive_of_classes_is_used_only_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_archive_is_used_only_if_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_home, "FOLDER", tmp_path)
     assert spark_home.archive_options() == ()
     spark_home.archive_path().touch()
     assert f"-XX:SharedArchiveFile={spark_home.archive_path()}" in spark_home.archive_options()
 
 
-def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_archive_is_specific_to_one_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = spark_home.archive_path()
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""A sweep is read with what each run was and what came out, and its repetitions are put together."""
+"""A sweep is read with the plan and results of each run, and its repetitions are combined."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ def throughput(tmp_path_factory: pytest.TempPathFactory) -> SweepDirectory:
     return synthetic_sweep.throughput(tmp_path_factory.mktemp("sweep") / "throughput")
 
 
-def test_repetitions_become_their_mean_least_and_most() -> None:
+def test_repetitions_give_mean_minimum_and_maximum() -> None:
     found = repetition_spread([3.0, None, 1.0, 2.0])
     assert found is not None
     assert (found.mean, found.low, found.high, found.count) == (2.0, 1.0, 3.0, 3)
     assert repetition_spread([None]) is None
 
 
-def test_runs_of_a_combination_are_put_together(throughput: SweepDirectory) -> None:
+def test_runs_of_a_combination_are_grouped(throughput: SweepDirectory) -> None:
     sweep = read_sweep(throughput)
     assert sweep.axes == ("topology", "roles.driver")
     assert len(sweep.measured) == 75
@@ -41,20 +41,20 @@ def test_events_before_settling_and_after_the_drivers_stop_do_not_count(tmp_path
     assert run.latency_ms["r1"] == pytest.approx(run.latency_ms["r0"] + 12)
 
 
-def test_runs_that_were_not_made_are_there_but_not_measured(tmp_path: Path) -> None:
+def test_missing_runs_are_listed_but_not_measured(tmp_path: Path) -> None:
     sweep = read_sweep(synthetic_sweep.nemesis(tmp_path / "nemesis"))
     assert len(sweep.runs) == 40
     assert len(sweep.measured) == 39
     assert sweep.runs[-1].throughput_per_s is None
 
 
-def test_a_torn_run_is_not_measured(tmp_path: Path) -> None:
+def test_a_damaged_run_is_not_measured(tmp_path: Path) -> None:
     directory = synthetic_sweep.generic(tmp_path / "sizes")
     first = next(directory.points.iterdir())
     (first / "summary.json").write_text('{"verdict": "pas')
     assert len(read_sweep(directory).measured) == 11
 
 
-def test_directories_that_are_no_sweeps_are_refused(tmp_path: Path) -> None:
+def test_directories_other_than_sweeps_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sweep\.json"):
         read_sweep(SweepDirectory(tmp_path))

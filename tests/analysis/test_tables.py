@@ -1,4 +1,4 @@
-"""A run's captures become its tables: whole, once, whatever is wrong with some of them."""
+"""A run's captures become complete tables, even if some captures are damaged."""
 
 import json
 import signal
@@ -130,7 +130,7 @@ def test_an_unknown_system_has_packets_but_no_messages(run: RunDirectory) -> Non
     assert not [task for task in plan_tasks(run, load_indices(run)[0]) if hasattr(task, "capture")]
 
 
-def test_an_analysis_that_is_killed_leaves_no_table_in_the_making(run: RunDirectory) -> None:
+def test_a_killed_analysis_leaves_no_partial_table(run: RunDirectory) -> None:
     code = f"""
 import os, signal
 from pathlib import Path

@@ -77,7 +77,7 @@ def test_a_datagram_lasts_from_its_first_fragment_to_its_last(tmp_path: Path, cu
         (-1, PORTS | {"stream_offset": 2_952, "length": 54}),
     ],
 )
-def test_a_datagram_without_one_of_its_fragments_has_no_events_but_a_gap(
+def test_a_datagram_with_a_missing_fragment_has_a_gap_and_no_events(
     tmp_path: Path, cut: Cut, lost: int, gap: dict[str, int]
 ) -> None:
     frames = cut(1, number=1)
@@ -88,19 +88,19 @@ def test_a_datagram_without_one_of_its_fragments_has_no_events_but_a_gap(
     assert sum(found["decoding"].column("missing_bytes").to_pylist()) == gap["length"]
 
 
-def test_fragments_that_arrive_again_change_nothing(tmp_path: Path) -> None:
+def test_duplicate_fragments_are_ignored(tmp_path: Path) -> None:
     first, *others = ipv4(1)
     found = extracted(tmp_path, at_intervals([first, first, others[0], first, *others]))
     assert (seqs(found), gaps_in(found)) == ([1], [])
 
 
-def test_fragments_that_overlap_are_no_datagram(tmp_path: Path) -> None:
+def test_overlapping_fragments_are_discarded(tmp_path: Path) -> None:
     """RFC 5722: the receiver discards it."""
     one, other = ipv4(1, size=1_480), ipv4(1, size=1_600)
     assert seqs(extracted(tmp_path, at_intervals([one[0], other[1], *one[1:]]))) == []
 
 
-def test_an_identification_is_used_again(tmp_path: Path) -> None:
+def test_a_reused_identification_begins_another_datagram(tmp_path: Path) -> None:
     records = at_intervals([*ipv4(1), *ipv4(2), ipv4(3)[0]])
     records += at_intervals(ipv4(4), START_NS + 61 * 10**9)
     found = extracted(tmp_path, records)
@@ -108,7 +108,7 @@ def test_an_identification_is_used_again(tmp_path: Path) -> None:
     assert [gap["length"] for gap in gaps_in(found)] == [SIZE + 6 - 1_472]
 
 
-def test_fragments_find_each_other_across_spans_and_batches(
+def test_fragments_are_reassembled_across_spans_and_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record_batches, "BATCH_ROWS", 2)
@@ -135,9 +135,7 @@ def test_waiting_datagrams_and_gaps_are_bounded(tmp_path: Path, monkeypatch: pyt
 
 @both
 @pytest.mark.parametrize("size", [1_480, 65_000])
-def test_a_datagram_with_a_wrong_checksum_never_reached_its_program(
-    tmp_path: Path, cut: Cut, size: int
-) -> None:
+def test_a_datagram_with_a_wrong_checksum_has_no_events(tmp_path: Path, cut: Cut, size: int) -> None:
     *frames, last = cut(1, number=1, size=size)
     damaged = last[:-1] + bytes([last[-1] ^ 1])
     found = extracted(tmp_path, at_intervals([*frames, damaged, *cut(2, number=2, size=size)]))

@@ -59,7 +59,7 @@ def test_only_datagrams_to_joined_groups_arrive(tmp_path: Path) -> None:
     ]
 
 
-def test_a_datagram_that_comes_before_the_kernel_reports_the_membership_arrives(tmp_path: Path) -> None:
+def test_a_datagram_just_before_the_membership_report_arrives(tmp_path: Path) -> None:
     records = [
         Record(START_NS, datagram(1)[0]),
         Record(START_NS + 90_000_000, datagram(2)[0]),
@@ -68,7 +68,7 @@ def test_a_datagram_that_comes_before_the_kernel_reports_the_membership_arrives(
     assert seqs(search(tmp_path, records, MarkerSearch(SIZE))) == [2]
 
 
-def test_what_a_host_sends_to_a_group_counts_once_whether_it_is_a_member_or_not(tmp_path: Path) -> None:
+def test_a_datagram_sent_to_a_group_counts_once_at_its_sender(tmp_path: Path) -> None:
     found = extracted(tmp_path, [datagram(1, HOST), report(JOIN), datagram(2, HOST)])
     assert found["messages"].column("direction").to_pylist() == ["out", "out"]
     assert sorted(seqs(found)) == [1, 2]

@@ -1,4 +1,4 @@
-"""Events of programs are found in captures by their markers, however a broker and TCP cut them up."""
+"""Events of programs are found in captures by their markers, for any framing and segmentation."""
 
 import base64
 import random
@@ -64,7 +64,7 @@ def datagram(content: bytes, sport: int = 5000, dport: int = 6000) -> bytes:
 
 @given(events, st.data())
 @example([(0, 1)], None)
-def test_events_are_found_however_their_bytes_come(tmp_path_factory, sent, data):
+def test_events_are_found_in_any_segmentation(tmp_path_factory, sent, data):
     draw = data.draw if data else lambda _: []
     noise = draw(st.lists(around, min_size=len(sent), max_size=len(sent))) or [b""]
     stream, at = b"", []
@@ -91,7 +91,7 @@ def chunked(stream: bytes, cuts: Iterable[int]) -> bytes:
 
 
 @given(events.filter(len), st.data())
-def test_chunks_of_http_in_the_midst_of_events_hide_none(tmp_path_factory, sent, data):
+def test_http_chunk_lines_within_events_hide_none(tmp_path_factory, sent, data):
     stream = b"".join(b"\x12d" + payload(event) for event in sent)
     places = st.lists(st.integers(0, len(stream)), max_size=30)
     stream = chunked(stream, data.draw(places))
@@ -105,8 +105,8 @@ def test_chunks_of_http_in_the_midst_of_events_hide_none(tmp_path_factory, sent,
 
 
 @pytest.mark.parametrize("behind", [b"", b"\r\n", b"-" * 9, b"\r\n5\r\n"])
-def test_an_event_that_has_what_looks_like_a_line_of_a_chunk_is_found(tmp_path, behind):
-    """Wherever its stream is cut: each cut is that of a connection."""
+def test_an_event_containing_an_apparent_chunk_line_is_found(tmp_path, behind):
+    """Every possible cut of the stream is tried, each in its own connection."""
     own = int.from_bytes(b"\r\nab\r\n")
     stream = payload((7, own)) + payload((7, own)) + behind
     cuts = range(1, len(stream))
@@ -131,7 +131,7 @@ def test_a_connection_whose_beginning_was_not_captured_shows_its_events(tmp_path
     assert events_in(found_in(tmp_path, frames)) == [(1, 1), (1, 2)]
 
 
-def test_behind_bytes_that_were_not_captured_the_search_goes_on(tmp_path):
+def test_the_search_continues_after_missing_bytes(tmp_path):
     """The end of event 2 and the beginning of event 3 are missing."""
     stream = b"".join(payload((0, seq)) for seq in range(1, 6))
     found = found_in(tmp_path, connection([(0, stream[:50]), (90, stream[90:])]))
@@ -142,7 +142,7 @@ def test_behind_bytes_that_were_not_captured_the_search_goes_on(tmp_path):
     assert [t_ns is not None for t_ns in whole] == [True, False, False]
 
 
-def test_an_event_with_wrong_bytes_is_counted_and_not_given_out(tmp_path):
+def test_an_event_with_a_wrong_crc_is_counted_and_not_emitted(tmp_path):
     damaged = payload((0, 1))[:-1] + b"\1"
     found = found_in(tmp_path, connection([(0, damaged + payload((0, 2)))]))
     assert events_in(found) == [(0, 2)]
@@ -170,7 +170,7 @@ def test_publishers_and_forwarders_are_distinguished(tmp_path, markers, kind):
     assert found.column("direction").to_pylist() == ["in", "in"]
 
 
-def test_datagrams_show_their_events_each_time_that_they_were_sent(tmp_path):
+def test_each_transmission_of_a_datagram_shows_its_events(tmp_path):
     batch = b"\x07header" + payload((0, 2)) + b"--" + payload((1, 1))
     sent = [payload((0, 1)), batch, payload((0, 4)), payload((0, 3)), payload((0, 1)), b"nothing", MAGIC]
     records = at_intervals(datagram(content) for content in sent)
@@ -190,7 +190,7 @@ def test_datagrams_show_their_events_each_time_that_they_were_sent(tmp_path):
     assert (counts["messages"], counts["segments"], counts["unfinished_bytes"]) == (6, 6, 4)
 
 
-def test_datagrams_wait_for_others_no_longer_than_segments(tmp_path):
+def test_datagrams_wait_as_long_as_segments(tmp_path):
     records = [
         Record(START_NS + number * 6_000_000_000, datagram(payload((0, seq))))
         for number, seq in enumerate((5, 6, 4))

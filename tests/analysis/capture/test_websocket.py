@@ -65,8 +65,8 @@ def searched(
 
 
 @given(st.data())
-def test_events_are_found_however_they_are_framed_and_cut(tmp_path_factory, data):
-    """In messages of some events, in several frames, pings between these, segments of any size."""
+def test_events_are_found_in_any_framing_and_segmentation(tmp_path_factory, data):
+    """Messages have some events in several frames with pings in between, in segments of any size."""
     chance = data.draw(st.randoms(use_true_random=False))
     opening, is_masked = data.draw(st.sampled_from([(b"", True), (REQUEST, True), (ANSWER, False)]))
     write = data.draw(st.sampled_from([bytes, base64.b64encode, lambda content: content.hex().encode()]))
@@ -97,7 +97,7 @@ def test_events_are_found_however_they_are_framed_and_cut(tmp_path_factory, data
     assert all(row["stopped"] is None and row["malformed"] == 0 for row in found["decoding"].to_pylist())
 
 
-def test_an_event_is_at_its_place_in_the_stream(tmp_path: Path) -> None:
+def test_an_event_has_its_offset_in_the_stream(tmp_path: Path) -> None:
     messages = [b"x" * size + event(size) for size in (7, 125, 126, 70_000)]
     frames = [frame(b"hello", b"key1"), *(frame(each, b"key2") for each in messages), frame(b"bye", b"key3")]
     stream = b"".join(frames)
@@ -126,13 +126,13 @@ def test_compressed_messages_are_reported_and_others_are_read(
     assert (counts["stopped"], counts["undecoded_bytes"]) == (COMPRESSED, len(packed) + len(compressed(5)))
 
 
-def test_bytes_that_are_missing_within_a_payload_hide_only_its_events(tmp_path: Path) -> None:
+def test_bytes_missing_in_a_payload_hide_only_its_events(tmp_path: Path) -> None:
     stream = b"".join(frame(event(seq), b"mask") for seq in range(1, 6))
     place = stream.index(frame(event(2), b"mask")) + 20
     assert seqs(searched(tmp_path, stream, [place, place + 10], lost=[1])) == [1, 3, 4, 5]
 
 
-def test_after_a_missing_header_the_rest_is_read_as_it_is(tmp_path: Path) -> None:
+def test_after_a_missing_frame_header_the_rest_is_searched_unframed(tmp_path: Path) -> None:
     stream = ANSWER + b"".join(frame(event(seq)) for seq in range(1, 6))
     place = stream.index(event(2))
     found = searched(tmp_path, stream, [place - 2, place], lost=[1])
@@ -153,13 +153,13 @@ def test_after_a_missing_header_the_rest_is_read_as_it_is(tmp_path: Path) -> Non
         b"GET " + bytes(20_000),
     ],
 )
-def test_a_stream_that_only_begins_alike_is_read_as_it_is(tmp_path: Path, opening: bytes) -> None:
+def test_a_stream_that_only_resembles_websocket_is_searched_unframed(tmp_path: Path, opening: bytes) -> None:
     stream = opening + event(1) + event(2)
     found = searched(tmp_path, stream, range(0, len(stream), 7 if len(stream) < 500 else 1_000))
     assert seqs(found) == [1, 2]
 
 
-def test_noise_in_frames_is_no_event(tmp_path: Path) -> None:
+def test_random_payloads_are_not_events(tmp_path: Path) -> None:
     noise = Random(1).randbytes(3_000) + MAGIC + bytes(100)
     found = searched(tmp_path, frame(noise, b"mask") + frame(event(1), b"mask"))
     assert seqs(found) == [1]

@@ -1,4 +1,4 @@
-"""A crash at any step leaves a history in which each run is whole or not at all, and which goes on."""
+"""A crash at any step leaves a usable history in which each run is complete or absent."""
 
 import os
 import shutil
@@ -68,7 +68,7 @@ def crash_everywhere(
 
 
 @pytest.mark.slow
-def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
+def test_a_crash_while_appending_leaves_the_run_complete_or_absent(
     tmp_path: Path, killed_after: Callable[[int | None], None]
 ) -> None:
     histories = crash_everywhere(tmp_path, killed_after, lambda history: history.append(make_record("c")))
@@ -84,7 +84,7 @@ def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
 
 
 @pytest.mark.slow
-def test_a_crash_while_compacting_changes_nothing_that_is_read(
+def test_a_crash_while_compacting_changes_no_rows(
     tmp_path: Path, killed_after: Callable[[int | None], None]
 ) -> None:
     histories = crash_everywhere(tmp_path, killed_after, lambda history: history.compact(NIGHT))

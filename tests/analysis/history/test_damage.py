@@ -1,5 +1,5 @@
-"""Whatever stands in a file of a history, it is read rightly, or named and left out: nothing else is raised,
-and the check of a night and its page go on.
+"""Any content of a history's file is read correctly or reported and skipped; the check of a night and its
+page continue.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def history(tmp_path: Path) -> History:
 
 @pytest.mark.parametrize("table", [RUNS, METRICS, EXPECTATIONS])
 @pytest.mark.slow
-def test_no_flipped_bit_is_read_as_something_else_or_stops_the_reader(history: History, table: str) -> None:
+def test_a_flipped_bit_is_never_read_as_another_value(history: History, table: str) -> None:
     read = {RUNS: history.runs, METRICS: history.metrics, EXPECTATIONS: history.expectations}[table]
     right = read().to_pylist()
     file = HistoryPartition.for_night(history.folder, table, NIGHT).of_run("a")
@@ -69,7 +69,7 @@ def odd(history: History, **columns: object) -> Path:
     ],
     ids=["verdict", "no verdict", "no start", "list", "struct", "no text"],
 )
-def test_one_odd_run_is_named_and_stops_neither_check_nor_page(
+def test_an_invalid_run_is_reported_and_stops_neither_check_nor_page(
     history: History, columns: dict[str, object]
 ) -> None:
     file = odd(history, **columns)
@@ -78,7 +78,7 @@ def test_one_odd_run_is_named_and_stops_neither_check_nor_page(
     assert history.runs()["run"].to_pylist() == ["a"]
 
 
-def test_a_file_with_a_column_twice_is_named(history: History) -> None:
+def test_a_file_with_a_duplicate_column_is_reported(history: History) -> None:
     file = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("b")
     names = [*SCHEMAS[RUNS].names, "run"]
     pq.write_table(pa.Table.from_arrays([pa.array(["b"])] * len(names), names), file)

@@ -1,4 +1,4 @@
-"""Rows have the layout of this Cutset, or the reason names what is another."""
+"""Rows have the layout of this Cutset, or the error names the difference."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Headline numbers: what was measured, with its unit and which way is better."""
+"""Headline numbers: the measured figures, with unit and better direction."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Room is made captures first and the oldest run's first; numbers stay; what goes is written down first.
-Whatever a history says, nothing goes that is no directory of that run in the folder of runs.
+"""Captures are removed first, the oldest run's first; numbers stay; a removal is recorded first. Only
+directories of the named runs in the folder of runs are removed, whatever a history contains.
 """
 
 import json
@@ -35,7 +35,7 @@ ROOMS = [
         (0, [(run, part) for part in ("captures", "tables", "pages") for run in (OLD, NEW)]),
     ],
 )
-def test_no_more_goes_than_has_to_and_captures_before_all_else(
+def test_only_what_is_necessary_is_removed_and_captures_first(
     budget: int, gone: list[tuple[RunDirectory, str]]
 ) -> None:
     assert [(removal.run, removal.part) for removal in choose(ROOMS, budget)] == gone
@@ -70,14 +70,14 @@ def planned(history: History, budget_bytes: int) -> Pruning:
 
 
 def prune(history: History, budget_bytes: int = 0) -> Pruning:
-    """Everything that may go, goes."""
+    """Remove everything that the plan removes."""
     pruning = planned(history, budget_bytes)
     for removal in pruning.removals:
         remove(removal)
     return pruning
 
 
-def test_captures_go_and_the_summary_stays(kept: Kept) -> None:
+def test_captures_are_removed_and_the_summary_stays(kept: Kept) -> None:
     history, old, new = kept
     assert prune(history, 200_000).removals == (Removal(old, CAPTURES, 101_000),)
     assert not old.captures.exists()
@@ -96,14 +96,14 @@ def test_the_counted_size_is_that_on_disk(kept: Kept) -> None:
     assert planned(history, 0).before == on_disk
 
 
-def test_nothing_but_the_summary_stays_if_it_has_to_be(kept: Kept) -> None:
+def test_at_most_everything_but_the_summary_is_removed(kept: Kept) -> None:
     history, old, _ = kept
     prune(history)
     assert sorted(path.name for path in old.path.iterdir()) == ["run.json", "summary.json"]
     assert planned(history, 0).after == planned(history, 0).before > 0
 
 
-def test_a_removal_is_written_down_before_it_happens(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_is_recorded_before_it_happens(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     _, old, _ = kept
 
     def killed(*_: object, **__: object) -> None:
@@ -125,7 +125,7 @@ def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
     return run
 
 
-def test_the_remains_of_an_interrupted_night_go_first_and_completely(kept: Kept) -> None:
+def test_leftovers_of_interrupted_nights_are_removed_first_and_completely(kept: Kept) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     runs = old.path.parent
@@ -138,7 +138,7 @@ def test_the_remains_of_an_interrupted_night_go_first_and_completely(kept: Kept)
     assert not list(runs.glob("*.torn"))
 
 
-def test_directories_that_the_history_does_not_know_are_left_alone(kept: Kept) -> None:
+def test_directories_outside_the_history_are_untouched(kept: Kept) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
@@ -147,7 +147,7 @@ def test_directories_that_the_history_does_not_know_are_left_alone(kept: Kept) -
     assert pruning.before == before
 
 
-def test_a_directory_that_cannot_be_read_is_counted_and_named_and_left(kept: Kept) -> None:
+def test_an_unreadable_directory_is_counted_reported_and_kept(kept: Kept) -> None:
     history, old, new = kept
     before = planned(history, 0).before
     noted = old.run_json.stat().st_size
@@ -175,9 +175,7 @@ def content(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_history_that_names_directories_elsewhere_removes_nothing_of_them(
-    kept: Kept, precious: Path
-) -> None:
+def test_directories_elsewhere_named_by_a_history_are_untouched(kept: Kept, precious: Path) -> None:
     history, old, new = kept
     torn = precious.with_name(f"{precious.name}.torn")
     torn.mkdir()
@@ -192,7 +190,7 @@ def test_a_history_that_names_directories_elsewhere_removes_nothing_of_them(
     assert pruning.untouched == (f"{precious.parent}: has 2 runs of the history outside {runs}",)
 
 
-def test_a_link_in_a_run_s_place_is_passed_over(kept: Kept, precious: Path) -> None:
+def test_a_symbolic_link_in_place_of_a_run_is_skipped(kept: Kept, precious: Path) -> None:
     history, old, _ = kept
     link = old.path.with_name(NAME)
     link.symlink_to(precious)
@@ -207,7 +205,7 @@ def test_a_link_in_a_run_s_place_is_passed_over(kept: Kept, precious: Path) -> N
 
 
 @pytest.mark.parametrize("part", ["captures", "analysis", "run.json"])
-def test_a_link_in_a_run_s_directory_leads_nowhere(kept: Kept, precious: Path, part: str) -> None:
+def test_a_symbolic_link_within_a_run_is_not_followed(kept: Kept, precious: Path, part: str) -> None:
     history, old, new = kept
     place = old.path / part
     place.rename(old.path / "before")
@@ -220,7 +218,7 @@ def test_a_link_in_a_run_s_directory_leads_nowhere(kept: Kept, precious: Path, p
 
 
 @pytest.mark.parametrize("part", ["captures", "analysis"])
-def test_a_link_that_comes_between_plan_and_removal_is_not_followed(
+def test_a_symbolic_link_created_before_the_removal_is_not_followed(
     kept: Kept, precious: Path, part: str
 ) -> None:
     history, old, _ = kept
@@ -236,7 +234,7 @@ def test_a_link_that_comes_between_plan_and_removal_is_not_followed(
     assert content(precious) == before
 
 
-def test_a_directory_of_another_run_or_under_another_name_is_passed_over(kept: Kept) -> None:
+def test_a_directory_of_another_run_or_name_is_skipped(kept: Kept) -> None:
     history, old, new = kept
     old.run_json.write_text(json.dumps(read_json(old.run_json) | {"run": new.name}))
     other = run_below(old.path.parent, NAME)
@@ -261,7 +259,7 @@ def test_runs_are_found_if_their_folder_is_a_link_of_the_user_s(kept: Kept, tmp_
     assert not old.captures.exists()
 
 
-def test_a_run_that_need_not_go_is_not_read(kept: Kept) -> None:
+def test_runs_that_stay_are_not_read(kept: Kept) -> None:
     history, old, _ = kept
     old.run_json.write_text("{torn")
     pruning = planned(history, 1_000_000)

@@ -1,4 +1,4 @@
-"""DuckDB, pandas and Spark read a history's files by themselves, the night included."""
+"""DuckDB, pandas and Spark read a history's files directly, including the night."""
 
 import duckdb
 import pandas as pd
@@ -13,7 +13,7 @@ COUNTS = [("2026-03-14", 4), ("2026-03-15", 2)]
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Two nights, one of them compacted, and a file that was being written when its writer was killed."""
+    """Return a history of two nights, one of them compacted, with an incomplete file of a killed writer."""
     history = History(tmp_path_factory.mktemp("read") / "history")
     history.append(make_record("a"))
     history.append(make_record("b"))

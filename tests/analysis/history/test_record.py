@@ -48,7 +48,7 @@ def kept(run: RunDirectory) -> HistoryRecord:
     )
 
 
-def test_a_whole_run_is_kept_with_where_it_ran_and_what_it_came_to(tmp_path: Path) -> None:
+def test_a_complete_run_is_recorded_with_its_place_and_results(tmp_path: Path) -> None:
     record = kept(directory(tmp_path, RUN, SUMMARY))
     assert (record.run, record.path) == (NAME, str(tmp_path / NAME))
     assert (record.suite, record.entry, record.repeat, record.experiment) == (
@@ -76,19 +76,19 @@ def test_a_run_without_a_summary_crashed(tmp_path: Path) -> None:
     assert (record.duration_s, record.metrics, record.expectations) == (0.0, (), ())
 
 
-def test_a_simulated_run_started_when_it_was_made_and_took_real_time(tmp_path: Path) -> None:
+def test_a_simulated_run_has_its_creation_time_and_real_duration(tmp_path: Path) -> None:
     record = kept(directory(tmp_path, {**RUN, "links": "simulator", "simulation": {"wall_s": 6.5}}, SUMMARY))
     assert record.place == "simulator"
     assert record.duration_s == 6.5
     assert record.started_ns == 1_773_453_600 * S  # 2026-03-14T02:00:00Z, as its name says
 
 
-def test_a_run_on_several_machines_was_on_hosts(tmp_path: Path) -> None:
+def test_a_run_on_several_machines_has_the_place_hosts(tmp_path: Path) -> None:
     assert kept(directory(tmp_path, {**RUN, "machines": [{"name": "a"}]}, SUMMARY)).place == "hosts"
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_history_says_whose_failure_is_allowed(tmp_path: Path, allowed: bool) -> None:
+def test_the_history_records_allowed_failures(tmp_path: Path, allowed: bool) -> None:
     of: dict[str, Any] = {"night": "2026-03-14", "suite": "quick", "settings": {}, "allow_failure": allowed}
     history = History(tmp_path / "history")
     history.append(record_from_run(directory(tmp_path, RUN, SUMMARY), entry="cut", repeat=0, **of))
@@ -111,7 +111,7 @@ def test_an_unknown_verdict_is_refused(tmp_path: Path) -> None:
         kept(run)
 
 
-def test_a_run_that_could_not_be_started_is_kept_too(tmp_path: Path) -> None:
+def test_a_run_that_could_not_start_is_recorded(tmp_path: Path) -> None:
     record = record_of_failed_start(
         "tcpdump is missing", night="2026-03-14", suite="quick", entry="cut", repeat=1, settings={},
         experiment="link-failure", started_ns=1_773_453_600 * S,

@@ -47,7 +47,7 @@ def changed(history: History, table: str, **columns: Any) -> Path:
 
 
 def problem(history: History, table: str, **columns: Any) -> str:
-    """Why that file cannot be used."""
+    """Return why that file cannot be used."""
     with pytest.raises(UnusableError) as raised:
         read_rows(changed(history, table, **columns), table)
     said = str(raised.value)
@@ -64,7 +64,7 @@ def test_unprintable_values_are_reported_in_a_printable_line(
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../../home", "/etc", "a/b", "n" * 201])
-def test_a_run_has_the_name_of_a_directory_and_of_no_other_place(history: History, name: str) -> None:
+def test_run_names_must_be_plain_directory_names(history: History, name: str) -> None:
     assert "which is not a directory name" in problem(history, RUNS, run=name)
 
 
@@ -92,7 +92,7 @@ def test_impossible_values_are_reported_in_one_line(
     assert len(said) < 200
 
 
-def test_prose_is_shown_as_far_as_it_can_be(history: History) -> None:
+def test_unprintable_characters_of_free_text_are_replaced(history: History) -> None:
     read_rows(changed(history, RUNS, problems=[f"no room\n{ESCAPE}", None], reasons=[]), RUNS)
     read_rows(changed(history, EXPECTATIONS, text=ESCAPE), EXPECTATIONS)
     row = history.runs().to_pylist()[1]
@@ -103,8 +103,8 @@ def test_prose_is_shown_as_far_as_it_can_be(history: History) -> None:
     assert history.runs().to_pylist()[1] == row
 
 
-def test_everything_that_is_shown_is_prose_or_refused() -> None:
-    """Columns that come later are looked at, too."""
+def test_every_text_column_is_sanitized_or_checked() -> None:
+    """Future columns are covered, too."""
     texts = {
         (table, field.name)
         for table, schema in files.SCHEMAS.items()
@@ -116,13 +116,13 @@ def test_everything_that_is_shown_is_prose_or_refused() -> None:
     assert texts == SHOWN | PROSE | checked_otherwise | keys | {(METRICS, "better")}
 
 
-def test_a_file_of_very_many_rows_is_not_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_too_many_rows_is_refused(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROWS_MAX", 1)
     with pytest.raises(UnusableError, match="has 2 rows, more than any night: 1"):
         read_rows(HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("b"), METRICS)
 
 
-def test_a_hostile_file_is_one_line_of_the_command_and_the_rest_is_shown(
+def test_a_hostile_file_gives_one_line_and_the_rest_is_shown(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = changed(history, RUNS, entry=f"cut{ESCAPE}\ncutset: fine")

@@ -1,4 +1,4 @@
-"""A history gives back what was appended, once, whatever was compacted; what cannot be read is named."""
+"""A history returns every appended run once, compacted or not, and reports unreadable files."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +25,7 @@ def runs(history: History, where: HistoryFilter | None = None) -> list[str]:
     return history.runs(where or HistoryFilter())["run"].to_pylist()
 
 
-def test_a_history_that_is_not_there_is_empty(history: History) -> None:
+def test_a_missing_history_is_empty(history: History) -> None:
     assert history.nights() == []
     for table, rows in ((RUNS, history.runs()), (METRICS, history.metrics())):
         assert rows.num_rows == 0
@@ -57,7 +57,7 @@ def test_a_run_is_in_the_history_once(history: History) -> None:
 
 
 @pytest.mark.parametrize("other", ["2026-03-13", "2026-03-15"])
-def test_a_run_is_in_one_night_alone(history: History, other: str) -> None:
+def test_a_run_is_in_only_one_night(history: History, other: str) -> None:
     assert history.append(make_record())
     assert not history.append(make_record(night=other))
     history.compact(NIGHT)
@@ -93,7 +93,7 @@ def test_compacting_leaves_one_file_a_table_and_the_same_rows(history: History) 
         (HistoryFilter(suite="quick", valid=False), []),
     ],
 )
-def test_conditions_choose_runs_and_with_them_their_metrics(
+def test_filters_select_runs_and_their_metrics(
     history: History, where: HistoryFilter, found: list[str]
 ) -> None:
     history.append(make_record("a"))
@@ -139,9 +139,7 @@ def test_metrics_without_their_run_do_not_count(history: History) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 this is no Parquet", b"\x00" * 5000])
-def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
-    history: History, content: bytes
-) -> None:
+def test_a_damaged_file_is_reported_and_kept_by_compacting(history: History, content: bytes) -> None:
     history.append(make_record("a"))
     history.append(make_record("b"))
     damaged = HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("b")
@@ -155,7 +153,7 @@ def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
 
 
 @pytest.mark.parametrize("table", [RUNS, METRICS])
-def test_a_damaged_night_loses_nothing_of_the_other_tables(history: History, table: str) -> None:
+def test_a_damaged_night_file_affects_only_its_table(history: History, table: str) -> None:
     history.append(make_record("a"))
     history.compact(NIGHT)
     whole = {each: HistoryPartition.for_night(history.folder, each, NIGHT).whole for each in (RUNS, METRICS)}
@@ -183,7 +181,7 @@ def test_a_night_may_be_compacted_while_it_is_read(history: History, monkeypatch
     assert history.problems == []
 
 
-def test_runs_may_be_appended_and_compacted_by_several_at_once(history: History) -> None:
+def test_concurrent_appending_and_compacting_is_safe(history: History) -> None:
     def work(number: int) -> None:
         mine = History(history.folder)
         for count in range(3):
@@ -198,7 +196,7 @@ def test_runs_may_be_appended_and_compacted_by_several_at_once(history: History)
     assert len(list(history.folder.rglob("*.parquet"))) == 3
 
 
-def test_foreign_files_are_named_and_left_alone(history: History) -> None:
+def test_foreign_files_are_reported_and_untouched(history: History) -> None:
     history.append(make_record("a"))
     night = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
     (night.path / "notes.txt").write_text("mine")
@@ -233,7 +231,7 @@ def test_a_damaged_run_can_be_appended_again(history: History) -> None:
     assert history.problems == []
 
 
-def test_a_history_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_history_is_reported(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("a file")
     with pytest.raises(AnalysisError, match="20260314T020000Z-a-000001 cannot be added to the history"):
         History(tmp_path / "history").append(make_record())
@@ -254,13 +252,13 @@ def test_a_history_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         ("metrics", (Metric("latency\n", 1.0, "ms", "lower"),), "its metric cannot be shown: '"),
     ],
 )
-def test_a_record_has_only_what_can_be_kept_and_shown(field: str, value: object, why: str) -> None:
+def test_a_record_with_unstorable_values_is_refused(field: str, value: object, why: str) -> None:
     with pytest.raises(AnalysisError, match=why):
         make_record(**{field: value})
 
 
 @pytest.mark.parametrize("seed", [(1 << 64) - 1, 1 << 63, 1 - (1 << 64), (1 << 63) - 1, -(1 << 63), 0])
-def test_every_seed_that_a_run_may_have_is_kept(history: History, seed: int) -> None:
+def test_every_possible_seed_is_stored(history: History, seed: int) -> None:
     history.append(make_record(seed=seed))
     history.compact(NIGHT)
     (row,) = history.runs().to_pylist()
@@ -269,9 +267,7 @@ def test_every_seed_that_a_run_may_have_is_kept(history: History, seed: int) -> 
     assert history.problems == []
 
 
-def test_a_night_keeps_few_files_however_many_runs_come_one_by_one(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_files_of_a_night_is_bounded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LOOSE_MAX", 4)
     for number in range(12):
         history.append(make_record(f"run-{number:02}"))
@@ -281,9 +277,7 @@ def test_a_night_keeps_few_files_however_many_runs_come_one_by_one(
 
 
 @pytest.mark.slow
-def test_nights_are_looked_through_once_for_a_run_that_is_new(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_run_is_searched_once_in_each_night(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     for day in range(10, 20):
         history.append(make_record(f"run-{day}", night=f"2026-03-{day}"))
         history.compact(f"2026-03-{day}")

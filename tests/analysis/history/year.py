@@ -1,4 +1,4 @@
-"""A simulated year of nights: what a suite of experiments would have given, with noise as real runs have it.
+"""A simulated year of nights of a suite, with the noise of real runs.
 
 Noise is multiplicative and heavy-tailed (Student's t), wider on some nights than on others, and partly the
 night's own: all runs of a night share a machine. Now and then a run is far off, invalid, or crashed. On
@@ -188,7 +188,7 @@ def _experiment(
     noise: float,
     bad: tuple[float, float],
 ) -> dict[str, pa.Table]:
-    """Its rows in each table, without suite, with the night's number in a column `night`."""
+    """Return its rows in each table, without suite, with the night's number in the column `night`."""
     random = np.random.default_rng([seed, number])
     count = len(year.night)
     begin = datetime(1, 1, 1, 2, tzinfo=UTC) + timedelta(minutes=number)
@@ -287,7 +287,7 @@ def _rounded(name: str, values: np.ndarray) -> np.ndarray:
 def _held(
     entry: str, values: Mapping[str, np.ndarray], lucky: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """By expectation, what was found and whether it held."""
+    """Return the value of each expectation, and whether it held."""
     found = {
         "events.lost == 0": (values["events.lost"], values["events.lost"] == 0),
         "agreement.compared > 0": (lucky.astype(float), lucky),

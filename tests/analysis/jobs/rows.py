@@ -17,6 +17,6 @@ def content_of(run: RunDirectory) -> tuple[dict[str, pa.Table], dict[str, Any]]:
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """Rows by all columns that have an order: those with lists follow, no two rows differ in them alone."""
+    """Return the rows sorted by all sortable columns; no two rows differ only in lists."""
     keys = [each.name for each in table.schema if not pa.types.is_nested(each.type)]
     return table.sort_by([(name, "ascending") for name in keys]) if keys else table

@@ -28,7 +28,7 @@ WAIT_S = 180.0  # Java on a busy machine
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster. python: what executors are to run, for PYSPARK_PYTHON."""
+    """A running cluster. python: the executors' interpreter, for PYSPARK_PYTHON."""
 
     url: str
     python: Path
@@ -37,13 +37,13 @@ class Cluster:
 
     @property
     def executors(self) -> list[psutil.Process]:
-        """The processes of executors that live now."""
+        """The running processes of executors."""
         children = [child for pid in self.workers for child in psutil.Process(pid).children(recursive=True)]
         return [child for child in children if _is_executor(child)]
 
     @property
     def left_behind(self) -> list[Path]:
-        """Files of runs in the folders of workers: captures and tables, whole or in parts."""
+        """Return files of runs in the folders of workers: captures and tables, complete or partial."""
         return [
             Path(folder, name)
             for folder, folders, files in os.walk(self.folder)  # passes over what goes meanwhile

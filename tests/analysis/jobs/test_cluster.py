@@ -1,5 +1,5 @@
-"""`cutset analyze --master` on a real standalone cluster, whose executors know nothing of our checkout: the
-same rows as here, whether they see the run or not, and whatever becomes of an executor.
+"""`cutset analyze --master` on a real standalone cluster whose executors have no checkout: the same rows as
+locally, with or without access to the run, and even if an executor is killed.
 """
 
 import os
@@ -96,7 +96,7 @@ def analyzed_at(run, url):
 
 
 def told_until(process, text):
-    """Lines on standard error, up to the one that contains this or the last."""
+    """Return the lines on standard error, up to the one with this text or the last."""
     lines = []
     for line in process.stderr:
         lines.append(line)
@@ -106,15 +106,15 @@ def told_until(process, text):
 
 
 def ended(process):
-    """Its exit code and what else it said."""
+    """Return the exit code and the rest of the output."""
     _, said = process.communicate(timeout=WAIT_S)
     return process.returncode, said
 
 
-def test_runs_that_are_seen_or_sent_have_the_same_rows_though_an_executor_is_killed(
+def test_shared_and_sent_runs_have_the_same_rows_even_if_an_executor_is_killed(
     cluster, here, folder, tmp_path
 ):
-    """The cluster is probed once. The secret is in the user's configuration, and on no command line."""
+    """The cluster is probed once. The secret is only in the user's configuration, not on a command line."""
     seen, hidden = copied(here, tmp_path), copied(here, folder / "hidden")
     process = started((seen, hidden), cluster)
     said = told_until(process, "executors work")
@@ -137,7 +137,7 @@ def test_runs_that_are_seen_or_sent_have_the_same_rows_though_an_executor_is_kil
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
 
 
-def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here, tmp_path):
+def test_ctrl_c_removes_all_files_and_frees_the_cluster(cluster, here, tmp_path):
     run = copied(here, tmp_path)
     process = started([run], cluster, "--captures", "send")
     told_until(process, "reading packets")
@@ -155,8 +155,8 @@ def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here
 
 
 @pytest.mark.parametrize(("came_s", "number"), [((0.5, 1.5), 2), ((6.0, 10.0), 2), ((0.5, 3.5), 1)])
-def test_later_executors_are_waited_for_as_long_as_the_first_one_took(came_s, number, monkeypatch):
-    """On machines that are slow to start the first one, the others are as slow."""
+def test_waiting_for_more_executors_lasts_as_long_as_the_first_took(came_s, number, monkeypatch):
+    """If the first executor starts slowly, so do the others."""
     clock = SimpleNamespace(now_s=0.0)
     clock.monotonic = lambda: clock.now_s
     clock.sleep = lambda pause_s: setattr(clock, "now_s", clock.now_s + pause_s)
@@ -169,7 +169,7 @@ def test_later_executors_are_waited_for_as_long_as_the_first_one_took(came_s, nu
     assert found == number
 
 
-def test_a_master_that_is_not_there_is_reported_at_once(here):
+def test_an_unreachable_master_is_reported_at_once(here):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         url = f"spark://127.0.0.1:{unused.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Both ends of messages find each other however they are read, and what did not come gets the right fate."""
+"""Both ends of messages are matched in any reading order, and missing ones get the right fate."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def table(rows: list[Row]) -> pa.Table:
 
 
 def known(found: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows of TRANSFERS, ordered by what they are."""
+    """Return rows of TRANSFERS sorted by identity."""
     names = ("receiver", "connection", "stream_offset", "t_sent_ns", "t_arrived_ns", "t_complete_ns", "fate")
     return sorted((tuple(row[name] for name in names) for row in found.to_pylist()), key=repr)
 
@@ -68,7 +68,7 @@ def side(draw: st.DrawFn, direction: str) -> list[list[Row]]:
 
 @given(sent=side("out"), arrived=side("in"), draw=st.data())
 @pytest.mark.slow
-def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
+def test_matching_in_any_interleaving_equals_matching_at_once(
     sent: list[list[Row]], arrived: list[list[Row]], draw: st.DataObject
 ) -> None:
     all_sent, all_arrived = (table([row for stretch in one for row in stretch]) for one in (sent, arrived))
@@ -185,7 +185,7 @@ def test_files_read_row_group_by_row_group_give_the_same_in_order_of_time(tmp_pa
     assert results[0].equals(results[1])
 
 
-def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
+def test_a_failed_writer_leaves_no_file(tmp_path: Path) -> None:
     rows = match(table(SENT), table([]), HOSTS, ALL)
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""Work in a child beside a block: it is done when the block has ended, and what goes wrong there is told."""
+"""Work in a child during a block: it is done at the end of the block, and its errors are raised."""
 
 import gc
 import os
@@ -37,7 +37,7 @@ def test_background_work_runs_during_the_block_and_is_done_after_it(tmp_path: Pa
 
 
 class _Owned:
-    """In a cycle, so that only the garbage collector frees it; it says where that was."""
+    """An object in a reference cycle, which only the garbage collector frees; it reports the process."""
 
     def __init__(self, told: Path) -> None:
         self.cycle, self.owner, self.told = self, os.getpid(), told
@@ -57,7 +57,7 @@ class _Collect:
         gc.collect()
 
 
-def test_children_leave_garbage_of_their_parent_alone(tmp_path: Path) -> None:
+def test_children_do_not_collect_garbage_of_their_parent(tmp_path: Path) -> None:
     told = tmp_path / "freed-in-a-child"
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Children of this process carry out tasks as if one after the other, and leave nothing behind."""
+"""Child processes execute tasks with the results of sequential execution, and all end."""
 
 import os
 import signal
@@ -43,13 +43,13 @@ def test_every_task_is_done_once(workers):
 
 
 @pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(2)])
-def test_results_come_in_the_order_of_tasks_whatever_their_weight(workers):
+def test_results_are_in_the_order_of_tasks_for_any_weights(workers):
     numbers = [3, 90 << 20, 1, 100 << 20, 2]
     done = workers.execute([Double(number) for number in numbers], "doubling")
     assert [result for result, _ in done] == [2 * number for number in numbers]
 
 
-def test_children_do_the_work_and_are_gone_afterwards():
+def test_tasks_run_in_children_that_end_afterwards():
     done = ProcessPool(2).execute([Double(number) for number in range(4)], "doubling")
     pids = {pid for _, pid in done}
     assert os.getpid() not in pids
@@ -71,7 +71,7 @@ def test_a_child_that_is_killed_is_an_error_and_no_hang():
         ProcessPool(2).execute([Die(), Double(1)], "doubling")
 
 
-def test_handfuls_hold_every_task_once_and_the_heavy_ones_alone():
+def test_batches_hold_every_task_once_and_heavy_ones_alone():
     heavy, light = [Double(100 << 20), Double(90 << 20)], [Double(1) for _ in range(10)]
     gathered = task_batches([*light, *heavy], 1)
     assert sorted(task.number for handful in gathered for task in handful) == [1] * 10 + [90 << 20, 100 << 20]

@@ -1,4 +1,4 @@
-"""The probe of executors reports what they are and see before work starts."""
+"""The probe of executors reports their packages and visible files before work starts."""
 
 import subprocess
 
@@ -31,7 +31,7 @@ def test_missing_packages_of_executors_are_named(tmp_path):
         check_probe_answers([ProbeAnswer("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
 
 
-def test_files_of_the_same_name_but_another_size_are_not_the_run(tmp_path):
+def test_files_of_another_size_do_not_count_as_the_run(tmp_path):
     capture = tmp_path / "a.pcap"
     capture.write_bytes(b"12345678")
     question = ProbeRequest(tmp_path, "token", {capture: 8})

@@ -12,7 +12,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def test_a_file_is_sent_once_under_an_unguessable_name(tmp_path: Path) -> None:
-    """Check the name, because Spark's file server asks for no secret."""
+    """The name must be random, because Spark's file server requires no secret."""
     sent: list[str] = []
     run = RunDirectory(tmp_path / "run")
     run.make()
@@ -28,7 +28,7 @@ def test_a_file_is_sent_once_under_an_unguessable_name(tmp_path: Path) -> None:
 
 
 class Cluster:
-    """Two executors; which of them run a job is given, job by job. Ctrl-C comes as a file is sent."""
+    """Two executors; the test gives the one that runs each job. Ctrl-C arrives while a file is sent."""
 
     def __init__(self, *runs_on: set[int]) -> None:
         self.runs_on, self.removed, self.defaultParallelism = list(runs_on), [], 2

@@ -1,4 +1,4 @@
-"""What Spark says of a failure, at length, becomes a line."""
+"""Spark's long error texts become one line."""
 
 import pytest
 

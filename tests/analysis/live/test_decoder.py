@@ -1,4 +1,4 @@
-"""Decoding bit by bit finds what decoding the whole capture finds, wherever the capture is cut."""
+"""Decoding a capture in any parts equals decoding the whole capture."""
 
 import shutil
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def decoder_of(captures: Path, host: Host | None = None, declared: Declared | No
 
 
 def read_live(captures: Path, decoder: LiveDecoder) -> Iterator[EventBatch]:
-    """Part by part, as parts are closed."""
+    """Decode part by part, as parts are closed."""
     for rows in rows_in_turns(captures, PORT):
         yield from decoder.feed(rows)
 
@@ -127,14 +127,14 @@ def troubled(draw: st.DrawFn) -> list[Record]:
 
 @given(records=troubled(), cuts=st.sets(st.integers(0, 40), max_size=6))
 @example(records=at_intervals(streamed(batch(1, 5) * 3, [7])), cuts={0, 1, 2, 3})
-def test_a_capture_cut_anywhere_tells_the_same_batches(records: list[Record], cuts: set[int]) -> None:
+def test_decoding_in_parts_gives_the_same_batches(records: list[Record], cuts: set[int]) -> None:
     cuts = {cut for cut in cuts if cut <= len(records)}
     found = in_parts(records, cuts)
     assert sorted(found) == at_once(records)
     assert found
 
 
-def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
+def test_an_unreadable_direction_is_reported_once() -> None:
     with TemporaryDirectory() as folder:
         write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
         decoder = decoder_of(Path(folder))
@@ -161,7 +161,7 @@ def test_publications_are_numbered_by_the_answer_and_timed_by_the_first_attempt(
     assert in_parts(at_intervals(frames), {3, 5}, driver) == [(2, 41, 3, 3, first_try_ns + way_ns)]
 
 
-def test_parts_that_are_joined_before_they_are_decoded_are_decoded_all_the_same(tmp_path: Path) -> None:
+def test_parts_joined_before_decoding_are_decoded(tmp_path: Path) -> None:
     cuts = {2, 5}
     parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + batch(6, 2), [30])), cuts)
     decoder = decoder_of(tmp_path)
@@ -172,14 +172,14 @@ def test_parts_that_are_joined_before_they_are_decoded_are_decoded_all_the_same(
     assert found == [1, 6]
 
 
-def test_parts_that_went_away_meanwhile_tell_nothing_more(tmp_path: Path) -> None:
+def test_removed_parts_give_no_batches(tmp_path: Path) -> None:
     parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5), [500])))
     [rows] = rows_in_turns(tmp_path, PORT)
     shutil.rmtree(parts)
     assert list(decoder_of(tmp_path).feed(rows)) == []
 
 
-def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
+def test_an_empty_or_foreign_part_has_no_segments(tmp_path: Path) -> None:
     parts = write_parts(tmp_path / NAME, [])
     for name, content in (("1.pcap", b""), ("2.pcap", b"not a capture at all, but text")):
         (parts / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""The live page in a real browser: of a run that is told by hand, and of one that really goes on."""
+"""The live page in a real browser: with hand-made updates, and of a real run."""
 
 import json
 import re
@@ -114,22 +114,20 @@ def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, bo
         assert inked(page, name, colour_of(1)) == 0
 
 
-def test_another_percentile_is_a_click_away(page: Page, board: LiveBoard) -> None:
+def test_a_click_shows_another_percentile(page: Page, board: LiveBoard) -> None:
     tell_a_minute(board)
     page.get_by_role("button", name="p99").click()
     expect(page.locator("#latency-unit")).to_have_text("ms, p99")
 
 
-def test_a_phone_shows_it_without_scrolling_sideways(page: Page, board: LiveBoard) -> None:
+def test_the_page_fits_a_phone(page: Page, board: LiveBoard) -> None:
     page.set_viewport_size(PHONE)
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")
     assert no_sideways_scroll(page)
 
 
-def test_open_pages_turn_into_the_report(
-    page: Page, board: LiveBoard, server: PageServer, tmp_path: Path
-) -> None:
+def test_open_pages_load_the_report(page: Page, board: LiveBoard, server: PageServer, tmp_path: Path) -> None:
     server.report = tmp_path / "report.html"
     server.report.write_text(
         "<!doctype html><title>Passed: link-failure</title><link rel=icon href='data:,'>"
@@ -196,7 +194,7 @@ class WatchedRun:
 
 @pytest.mark.network
 @pytest.mark.spark
-def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
+def test_a_watched_run_ends_with_its_report_and_the_usual_result(
     browser: Browser,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -223,7 +221,7 @@ def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
 
 
 def assert_whole_captures(run: RunDirectory, record: dict[str, Any]) -> None:
-    """Each is one file of as many packets as tcpdump counted, and none was dropped."""
+    """Check that each capture is one file with the packets that tcpdump counted, without drops."""
     captures = {Path(capture["file"]).name: capture for capture in record["captures"]}
     assert {path.name for path in run.captures.iterdir() if path.suffix != ".index"} == set(captures)
     in_parts = {capture["file"] for capture in record["plan"]["captures"] if capture["in_parts"]}

@@ -1,4 +1,4 @@
-"""Who watches a run stands back with all that it started, threads that there are already included."""
+"""A process that watches a run lowers its priority with all its threads and children."""
 
 import subprocess
 import sys

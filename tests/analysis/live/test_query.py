@@ -1,4 +1,4 @@
-"""The view's query: the segments of closed parts, each once and in order, whatever happens to it."""
+"""The view's query: the segments of closed parts, each once and in order, despite failures."""
 
 import sys
 from itertools import count
@@ -22,7 +22,7 @@ def records() -> list[Record]:
 
 @pytest.fixture
 def captures(tmp_path: Path) -> Path:
-    """Two captures in parts of three packets."""
+    """Return two captures in parts of three packets."""
     for name in ("a.pcap", "b.pcap"):
         write_parts(tmp_path / name, records(), range(PER_PART, PACKETS, PER_PART))
     return tmp_path
@@ -69,13 +69,13 @@ exec {python} "$@"
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_query_whose_python_is_slow_to_come_up_starts_again(
+def test_a_query_restarts_if_its_python_process_starts_too_slowly(
     spark: SparkSession,
     captures: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Spark waits ten seconds for it, whatever the machine is busy with."""
+    """Spark waits ten seconds for it, even on a busy machine."""
     work = tmp_path_factory.mktemp("work")
     slow, marker = work / "python", work / "slow"
     slow.write_text(SLOW_ONCE.format(marker=marker, python=sys.executable))

@@ -1,4 +1,4 @@
-"""Events of programs while a run goes on: what clients write down, as the live page gets it."""
+"""Events of programs during a run: the clients' records, as the live page gets them."""
 
 import json
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def write(run: RunDirectory, host: str, kind: RecordKind, seq: int, t_ns: int) -
 
 
 def publish(run: RunDirectory, seqs: range, *, lost: tuple[int, ...] = (), wait_ns: int = 30 * MS) -> None:
-    """Ten events a second, which come so much later, but those that the last client loses."""
+    """Record ten events per second with their arrivals, except those that the last client loses."""
     for seq in seqs:
         sent_ns = ZERO + seq * 100 * MS
         write(run, PUBLISHER, RecordKind.PUBLISHED, seq, sent_ns)
@@ -114,7 +114,7 @@ def test_throughput_and_latency_are_shown_while_records_grow(make: Callable[...,
     assert view.status()["behind_s"] < 1
 
 
-def test_a_lost_event_does_not_hold_up_the_latency_of_later_ones(make: Callable[..., RunDirectory]) -> None:
+def test_a_lost_event_does_not_delay_the_latency_of_later_ones(make: Callable[..., RunDirectory]) -> None:
     run = make()
     view, reading = watching(run)
     publish(run, range(1, 151), lost=tuple(range(40, 60)))
@@ -151,7 +151,7 @@ def test_no_captures_of_programs_are_cut_into_parts(make: Callable[..., RunDirec
     assert watched(plan) == plan
 
 
-def test_a_file_that_is_no_record_is_reported_once_and_ends_it(make: Callable[..., RunDirectory]) -> None:
+def test_an_invalid_record_file_is_reported_once_and_ends_reading(make: Callable[..., RunDirectory]) -> None:
     run = make()
     view, _ = watching(run)
     run.host_deliveries(CLIENTS[0]).write_bytes(b"no such record at all")

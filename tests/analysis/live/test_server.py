@@ -1,4 +1,4 @@
-"""The live page's server: for pages of its own only, each with the whole first and then what changes."""
+"""The live page's server: it serves only its own pages; each gets the whole state and then changes."""
 
 import asyncio
 import http.client
@@ -55,7 +55,7 @@ def test_the_live_server_listens_on_loopback_only(server: PageServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/live.css", "/live.js", "/plot.js", "/page.css", "/theme.js"])
-def test_pages_may_load_nothing_from_elsewhere(server: PageServer, path: str) -> None:
+def test_pages_load_nothing_from_other_servers(server: PageServer, path: str) -> None:
     answer = ask(server, path)
     assert answer.status == 200
     policy = answer.headers["Content-Security-Policy"]
@@ -95,7 +95,7 @@ def test_only_reading_is_served(server: PageServer) -> None:
     assert connection.getresponse().status == 405
 
 
-def test_a_page_gets_the_whole_and_then_what_changes(server: PageServer, board: LiveBoard) -> None:
+def test_a_page_gets_the_whole_state_and_then_changes(server: PageServer, board: LiveBoard) -> None:
     board.tell({"phase": "building"}, lines=["problem: one"])
     board.tell({"phase": "running"}, throughput={"r0": [[0.2, 5.0], [0.0, 1.0]]})
     stream = ask(server, "/events")
@@ -126,7 +126,7 @@ def test_at_the_end_page_connections_are_closed(server: PageServer, board: LiveB
     assert board.pages == 0
 
 
-def test_a_page_that_does_not_keep_up_is_dropped_and_may_come_again(
+def test_a_slow_page_is_disconnected_and_may_reconnect(
     board: LiveBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boards, "WAITING_MAX", 4)

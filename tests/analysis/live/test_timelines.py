@@ -1,4 +1,4 @@
-"""Live timelines are those of the analysis after the run, told bit by bit; memory is bounded."""
+"""Live timelines equal those of the analysis after the run, with bounded memory."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -43,7 +43,7 @@ def batches_of(world: World) -> list[EventBatch]:
 
 
 def told(world: World, metadata: RunMetadata) -> tuple[dict, dict]:
-    """All bins of throughput and latency after everything was told in steps shorter and longer than a bin."""
+    """Return all bins after feeding batches in steps shorter and longer than a bin."""
     live = LiveTimelines(metadata)
     batches = batches_of(world)
     found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
@@ -114,7 +114,7 @@ def two(metadata: RunMetadata) -> RunMetadata:
 
 
 def settled(stream: Latencies, metadata: RunMetadata, wanted: Sets | None = None) -> list[tuple[int, ...]]:
-    """When events were published, their latencies, and how many they are."""
+    """Return publication times, latencies and counts of settled events."""
     samples = stream.settle(metadata, wanted)
     columns = ("published_ns", "latency_ns", "count")
     return list(zip(*(samples.column(name).to_pylist() for name in columns), strict=True))
@@ -131,14 +131,14 @@ def test_an_event_settles_when_the_last_client_has_it_and_only_once(two: RunMeta
     assert settled(stream, two) == [(100, 90, 6)]
 
 
-def test_a_client_that_does_not_count_is_not_waited_for(two: RunMetadata) -> None:
+def test_excluded_clients_do_not_delay_latency(two: RunMetadata) -> None:
     stream = Latencies(0)
     for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 1, 990)):
         stream.add(batch)
     assert settled(stream, replace(two, disturbed=frozenset(CLIENTS[1:]))) == [(100, 50, 1), (100, 50, 9)]
 
 
-def test_clients_without_a_claim_to_an_event_are_not_waited_for(two: RunMetadata) -> None:
+def test_clients_without_a_right_to_an_event_do_not_delay_it(two: RunMetadata) -> None:
     stream = Latencies(0)
     for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 2, 190)):
         stream.add(batch)
@@ -156,7 +156,7 @@ def test_events_that_no_client_must_get_delay_nothing(two: RunMetadata) -> None:
     assert not stream.waiting
 
 
-def test_a_stream_with_a_lost_event_continues_when_too_much_waits(
+def test_a_stream_with_a_lost_event_continues_beyond_the_waiting_limit(
     monkeypatch: pytest.MonkeyPatch, two: RunMetadata
 ) -> None:
     monkeypatch.setattr(live_timelines, "WAITING_MAX", 3)
@@ -171,7 +171,7 @@ def test_a_stream_with_a_lost_event_continues_when_too_much_waits(
     assert [published_ns for published_ns, _, _ in settled(stream, two)] == [1, 2, 3, 4]
 
 
-def test_intervals_count_what_is_new() -> None:
+def test_intervals_count_only_new_numbers() -> None:
     seen = Intervals()
     assert seen.add(10, 20) == 10
     assert seen.add(10, 20) == 0

@@ -1,4 +1,4 @@
-"""The view of a run: what it says of itself and what its packets say, as pages and the terminal get it."""
+"""The view of a run: its progress messages and its packets, as pages and the terminal get them."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def segments_of(view: LiveView, later_ns: int = 0) -> pa.Table:
     return rows
 
 
-def test_a_packet_that_is_dated_after_now_makes_no_bins(view: LiveView) -> None:
+def test_a_packet_with_a_future_time_stamp_makes_no_bins(view: LiveView) -> None:
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(segments_of(view, later_ns=30 * 86_400 * S))
     rows = view.board.whole()["throughput"]
@@ -102,7 +102,7 @@ def test_problems_are_noted(view: LiveView) -> None:
     assert view.board.whole()["lines"] == ["problem: the disk is full"]
 
 
-def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: LiveView) -> None:
+def test_packets_become_timelines_with_the_delay_of_the_view(view: LiveView) -> None:
     segments = segments_of(view)
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(segments)

@@ -1,4 +1,4 @@
-"""Messages of every type, as nodes would send them: fields by their formats, payloads that add up."""
+"""Messages of every type, as nodes would send them: valid fields and consistent payloads."""
 
 import struct
 from dataclasses import replace
@@ -43,7 +43,7 @@ def _fixed(layout: MessageLayout) -> dict[str, st.SearchStrategy[Any]]:
 
 
 def _rows(layout: MessageLayout) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Rows that differ in their first field; only the last of replicas may be joining."""
+    """Draw rows that differ in their first field; only the last replica may be joining."""
     assert layout.row is not None
     row = layout.row
     first = row.fields[0].name
@@ -57,7 +57,7 @@ def _rows(layout: MessageLayout) -> st.SearchStrategy[tuple[Any, ...]]:
 
 @st.composite
 def batch_of(draw: st.DrawFn, layout: MessageLayout) -> Any:
-    """Events: of one size or of several, data, garbage collection or a tombstone."""
+    """Draw a batch of events: of one or several sizes, of data, garbage collection or tombstone."""
     values = {
         field.name: draw(strategy)
         for field, strategy in zip(layout.fields, _fixed(layout).values(), strict=True)

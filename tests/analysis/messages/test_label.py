@@ -1,4 +1,4 @@
-"""How messages read in one line."""
+"""The one-line labels of messages."""
 
 import pytest
 
@@ -40,9 +40,9 @@ from node.protocols.sprinkler.messages import CODEC
         ({"type": "NEW", "stream": 3}, "NEW"),
     ],
 )
-def test_a_message_reads_as_in_the_paper(row: dict[str, object], line: str) -> None:
+def test_labels_of_messages_follow_the_paper(row: dict[str, object], line: str) -> None:
     assert label(row, "sprinkler") == line
 
 
-def test_every_message_says_how_it_reads() -> None:
+def test_every_message_has_a_label_phrase() -> None:
     assert [layout.name for layout in CODEC.by_type.values() if not layout.reads] == []

@@ -1,4 +1,4 @@
-"""Scapy's layers and the nodes' codec agree on every message, and on streams however they are cut."""
+"""Scapy's layers and the nodes' codec agree on every message, and on streams in any segmentation."""
 
 import socket
 import struct
@@ -107,7 +107,7 @@ def test_a_packet_with_a_message_goes_to_the_port_and_is_dissected_from_it() -> 
     assert got[SPRINKLER.Notify].counters[0].cnt == 4
 
 
-def test_bytes_that_are_no_message_stay_raw() -> None:
+def test_undecodable_bytes_stay_raw() -> None:
     good = encoded(Subscribe(1, 2))
     got = read(good + b"GET / HTTP/1.1\r\n")
     assert [one.name for one in got.messages] == ["SUBSCRIBE"]
@@ -120,7 +120,7 @@ def test_an_unknown_type_is_a_message_of_its_own() -> None:
     assert got.messages[0].body == b"abc"
 
 
-def test_a_batch_that_claims_more_sizes_than_it_has_does_not_fool_scapy() -> None:
+def test_a_batch_with_a_wrong_count_of_sizes_is_dissected_safely() -> None:
     head = CODEC.by_name["EVENTS"].head.pack(0, 0, 1, 1, 2**32 - 1, 0, 0, 0)
     (got,) = read(struct.pack(">IBBH", 4 + len(head) + 3, 1, 5, 0) + head + b"abc").messages
     assert got.sizes == []
@@ -168,7 +168,7 @@ def test_reordered_segments_are_put_in_order(tmp_path: Path) -> None:
     assert [one.cnt for one in sniffed(tmp_path / "a.pcap", segments)] == [0, 1, 2]
 
 
-def test_after_a_bad_header_the_bytes_are_given_as_they_are(tmp_path: Path) -> None:
+def test_bytes_after_an_invalid_header_are_raw(tmp_path: Path) -> None:
     isn, data = 1000, encoded(Subscribe(1, 2)) + b"GET / HTTP/1.1\r\n"
     write_pcap(tmp_path / "a.pcap", at_intervals([segment(isn, flags=SYN), segment(isn + 1, data)]))
     last = sniff(offline=str(tmp_path / "a.pcap"), session=TCPSession)[-1]

@@ -1,7 +1,7 @@
 """A message is defined once: codec, tables, Scapy, Wireshark, raw bytes and documentation all have it.
 
-The toy messages have what a definition can have: keys of 128 bits, named values, doubles, rows, bytes, and
-messages within messages.
+The toy messages use every feature of a definition: keys of 128 bits, named values, doubles, rows, bytes, and
+nested messages.
 """
 
 from dataclasses import dataclass, fields
@@ -176,7 +176,7 @@ def test_encoded_messages_decode_and_have_a_known_size(messages: list[Any]) -> N
 
 
 @given(sent, st.sampled_from([7, 100]))
-def test_the_table_of_messages_has_the_inmost_message_and_what_it_came_in(
+def test_the_table_has_the_innermost_message_and_its_envelopes(
     tmp_path_factory: Any, messages: list[Any], size: int
 ) -> None:
     found = tables(tmp_path_factory.mktemp("toys"), encoded(*messages), size)

@@ -1,4 +1,4 @@
-"""Wireshark, with the dissector that we write, sees the messages that the nodes see."""
+"""Wireshark, with the generated dissector, shows the messages that the nodes decode."""
 
 import random
 import struct
@@ -31,7 +31,7 @@ ONE_OF_EACH = st.tuples(*(message_of(layout) for layout in CODEC.by_type.values(
 
 
 def check_same(seen: Seen, sent: Any) -> None:
-    """tshark shows the very fields of the message."""
+    """Check that tshark shows the fields of the message."""
     layout = CODEC.by_name[_name(sent)]
     frame = encoded(sent)
     assert seen.experts == []
@@ -87,7 +87,7 @@ def test_messages_read_the_same_in_wireshark_and_in_our_tables(
     assert in_wireshark == [label(row, "sprinkler") for row in rows]
 
 
-def test_several_messages_in_a_segment_stand_one_after_the_other(tshark: Tshark, tmp_path: Path) -> None:
+def test_several_messages_in_a_segment_are_shown_in_order(tshark: Tshark, tmp_path: Path) -> None:
     data = encoded(Subscribe(2, 48209)) + encoded(IN_THE_PAPER) + encoded(Hello(2, 1, "r2/client-0"))
     capture = connection(tmp_path / "a.pcap", [(0, data[:700]), (700, data[700:])])
     assert tshark.lines(capture) == [
@@ -145,7 +145,7 @@ def test_a_bad_header_has_one_expert_line_for_all_that_follows(
     assert seen[0].reads == "SUBSCRIBE s1 after 2"
 
 
-def test_a_capture_that_begins_within_a_message_is_read_from_the_next_on(
+def test_a_capture_beginning_within_a_message_is_dissected_from_the_next(
     tshark: Tshark, tmp_path: Path
 ) -> None:
     data = encoded(IN_THE_PAPER) * 3
@@ -181,7 +181,7 @@ def test_a_snapped_packet_shows_what_was_captured(tshark: Tshark, tmp_path: Path
 
 
 @pytest.mark.parametrize("cut", [1, 500])
-def test_a_file_that_ends_too_early_shows_what_is_whole(tshark: Tshark, tmp_path: Path, cut: int) -> None:
+def test_complete_messages_of_a_truncated_file_are_shown(tshark: Tshark, tmp_path: Path, cut: int) -> None:
     data = encoded(Subscribe(1, 2)) + encoded(IN_THE_PAPER)
     path = connection(tmp_path / "a.pcap", [(0, data[:300]), (300, data[300:])])
     path.write_bytes(path.read_bytes()[:-cut])
@@ -198,7 +198,7 @@ def test_the_port_is_a_preference(tshark: Tshark, tmp_path: Path) -> None:
     assert len(tshark.messages(capture, "-o", f"{SYSTEM}.port:7001")) == 1
 
 
-def test_fields_say_their_unit_and_meaning(tshark: Tshark) -> None:
+def test_fields_have_their_unit_and_meaning(tshark: Tshark) -> None:
     command = ["tshark", "-G", "fields", "-X", f"lua_script:{tshark.script}"]
     fields = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     known = {line.split("\t")[2]: line.split("\t") for line in fields.splitlines() if f"\t{SYSTEM}." in line}

@@ -15,7 +15,7 @@ MALFORMED = f"{SYSTEM}.malformed"
 
 @dataclass
 class Seen:
-    """A message: how it reads, its fields in their order, its rows, and its expert lines."""
+    """A message: its label, fields in order, rows, and expert lines."""
 
     frame: int
     reads: str = ""
@@ -30,7 +30,7 @@ class Tshark:
     script: Path
 
     def run(self, capture: Path, *options: str) -> str:
-        """Its output; fails if it says anything of Lua. A file that is cut off is read to its end."""
+        """Return the output; fail if it mentions Lua. A truncated file is read to its end."""
         command = ["tshark", "-n", "-X", f"lua_script:{self.script}", "-r", str(capture), *options]
         done = subprocess.run(command, check=False, capture_output=True, timeout=60)
         assert b"lua" not in done.stderr.lower(), done.stderr

@@ -1,4 +1,4 @@
-"""Whatever names stand in a history, a sweep or a run that goes on: no script runs, and nothing leaves."""
+"""No name in a history, a sweep or a live run makes a page run scripts or send requests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ def visit(browser: Browser) -> Iterator["Visit"]:
 
 
 class Visit:
-    """Opens a page, with everything that is folded; it must stand by itself."""
+    """Opens a page with all details unfolded; it must make no requests."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
@@ -52,7 +52,7 @@ class Visit:
         return made
 
     def check(self, page: Page) -> None:
-        """Point at whatever there is, and look what came of it."""
+        """Point at all elements, and check for forbidden actions."""
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         page.evaluate(
             "document.querySelectorAll('*').forEach((one) => one.dispatchEvent(new MouseEvent('mouseover')))"

@@ -1,4 +1,4 @@
-"""docs/results/: its tables have the measured numbers and the papers' values, and miss no point."""
+"""docs/results/: its tables have all measured numbers and the papers' values."""
 
 from analysis.pages.study.results_pages import (
     NUMBERS,
@@ -20,7 +20,7 @@ def test_the_tables_in_the_repository_are_as_generated():
         assert path.read_text() == text, "write them: python -m analysis.pages.study.results_pages"
 
 
-def test_each_study_and_each_experiment_with_a_papers_figures_has_its_table():
+def test_each_study_and_paper_experiment_has_its_table():
     names = {name for path, text in written_pages() for _, name, _ in NUMBERS.findall(text)}
     studies = {name for name, _ in listed_studies()}
     experiments = {file.experiment.name for file in planned_sweeps(None, ())}

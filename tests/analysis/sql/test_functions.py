@@ -1,4 +1,4 @@
-"""The functions of SQL beside its own, over arrays."""
+"""Cutset's own SQL functions, over arrays."""
 
 import pyarrow as pa
 import pytest
@@ -26,7 +26,7 @@ def test_no_rows_have_no_addresses():
     assert ip(pa.array([], pa.int64()), pa.array([], pa.int64())).to_pylist() == []
 
 
-def test_a_time_counts_from_the_start_of_the_run_that_went_on_then():
+def test_since_start_counts_from_time_0_of_the_run_at_that_time():
     times = pa.array([11 * S, 12 * S, 30 * S, 35 * S, 40 * S, 41 * S + 1, 61 * S, 0, None], pa.int64())
     assert called("since_start", times) == [-1, 0, 18, None, -1, 1e-9, None, None, None]
 
@@ -38,7 +38,7 @@ def test_a_fault_lasts_until_its_end_and_in_its_own_run():
     assert called("during", pa.array([None] * 5, pa.string()), times) == [False, False, False, False, None]
 
 
-def test_runs_that_went_on_at_once_have_no_times_of_their_own():
+def test_times_of_overlapping_runs_are_ambiguous():
     beside = RunSpan("beside", 20 * S, 50 * S, 21 * S, ())
     with pytest.raises(AnalysisError, match="first and beside overlap in time"):
         called("since_start", pa.array([25 * S]), spans=(FIRST, beside))

@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 WORKED = re.findall(r"```sql\n(.*?)```", (DOCS / "sql.md").read_text(), re.DOTALL)
 
 
-def test_the_page_of_tables_is_what_the_definitions_say():
+def test_docs_tables_md_is_as_generated():
     assert (DOCS / "tables.md").read_text() == tables_as_markdown()
 
 
@@ -30,7 +30,7 @@ def test_every_column_has_a_meaning():
 
 
 @pytest.mark.slow
-def test_every_table_can_be_asked_by_its_columns(ask):
+def test_every_column_of_every_table_can_be_queried(ask):
     for table in TABLES:
         found = ask(f"SELECT * FROM {table}").column_names
         assert found[: len(columns_of(table))] == columns_of(table)
@@ -73,7 +73,7 @@ def test_runs_are_distinguished_by_their_names(runs):
     assert {row["run"] for row in found} == {run.name for run in runs}
 
 
-def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
+def test_a_missing_table_has_no_rows(runs, ask):
     assert not runs[0].table("traffic").exists()
     assert ask("SELECT * FROM traffic").num_rows == 0
 

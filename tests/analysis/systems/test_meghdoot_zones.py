@@ -1,4 +1,4 @@
-"""Meghdoot's zones from the logs of its nodes, what faults did to them, and the section that draws them."""
+"""Meghdoot's zones from the nodes' logs, the effects of faults on them, and the report section."""
 
 import json
 from ipaddress import IPv4Address
@@ -72,7 +72,7 @@ def analysed() -> AnalysedRun:
     return AnalysedRun(run=RECORD, summary={}, **nothing)
 
 
-def test_zones_are_what_nodes_said_last_and_a_dead_one_has_none(run):
+def test_zones_are_those_last_logged_and_killed_nodes_have_none(run):
     zones = read_zones(run, METADATA)
     before, during, after = (zones.at(ZERO + second * S) for second in (5, 8, 11))
     assert {host: [each.zone for each in held] for host, held in before.items()} == {
@@ -84,7 +84,7 @@ def test_zones_are_what_nodes_said_last_and_a_dead_one_has_none(run):
     assert sorted(after) == sorted((A, B))
 
 
-def test_a_takeover_says_whose_zones_of_a_living_node_or_a_dead_one_and_until_when(run):
+def test_a_takeover_has_the_former_owner_its_state_and_the_end(run):
     wrong, right = read_zones(run, METADATA).takeovers
     assert (wrong.host, wrong.peer, wrong.zones, wrong.was_alive) == (A, B, (BELOW,), True)
     assert (wrong.noticed_ns, wrong.until_ns) == (ZERO + 6 * S, ZERO + 10 * S)
@@ -98,7 +98,7 @@ def test_volume_without_an_owner_and_with_several():
     assert covered([]) == (1.0, 0.0)
 
 
-def test_times_in_which_not_all_has_one_owner_are_reported(run):
+def test_periods_without_a_unique_owner_are_reported(run):
     shared, dead = unsettled(read_zones(run, METADATA).volumes(ZERO))
     assert (shared.since_ns, shared.until_ns, shared.without, shared.several) == (
         ZERO + 7 * S,
@@ -129,7 +129,7 @@ def test_dimensions_are_those_in_which_zones_differ():
     assert drawn.names == ("price to", "volume from")
 
 
-def test_the_section_draws_zones_around_each_fault_and_tells_what_was_taken_over(run):
+def test_the_section_draws_zones_around_each_fault_and_lists_takeovers(run):
     (section,) = report(analysed(), run)
     (row,) = section.rows
     kinds = [[box.kind for box in panel.boxes] for panel in row.panels]
@@ -141,11 +141,11 @@ def test_the_section_draws_zones_around_each_fault_and_tells_what_was_taken_over
     assert [row[1:4] for row in texts] == [[A, B, "alive, unreachable"], [A, C, "failed"]]
 
 
-def test_a_run_whose_nodes_said_nothing_has_no_section(tmp_path):
+def test_a_run_without_logs_has_no_section(tmp_path):
     assert report(analysed(), RunDirectory(tmp_path)) == ()
 
 
-def test_the_reading_names_messages_that_there_are():
+def test_the_reading_names_existing_messages():
     named = (*READING.carries, *READING.visits, *READING.ranks, *READING.colours, *READING.routed)
     assert [name for name in named if name not in CODEC.by_name] == []
     assert not {"CLAIM", "REPORT", "RECOVER", "RECOVER_AT", "HANDED"} & set(READING.ranks)

@@ -1,4 +1,4 @@
-"""The papers' numbers: each is read from one file, says where it stands, and is shown with its unit."""
+"""The papers' numbers: read from one file, with place and unit."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_a_value_has_its_place_and_its_numbers():
     assert paper_number("meghdoot-2004", "load", "stocks", 100) == 5
 
 
-def test_what_a_paper_does_not_say_has_no_value():
+def test_values_missing_in_a_paper_are_none():
     assert paper_value("meghdoot-2004", "zones", "uniform", 200) is None
     with pytest.raises(AssertionError, match="has no zoness"):
         paper_value("meghdoot-2004", "zoness", "uniform", 100)

@@ -1,4 +1,4 @@
-"""Scribe's trees from the logs of its nodes, and the section of the report that draws them."""
+"""Scribe's trees from the nodes' logs, and the report section."""
 
 import json
 from ipaddress import IPv4Address
@@ -25,7 +25,7 @@ ROOT, CHILD, GRANDCHILD, OTHER = "r0-member-0", "r2-member-0", "r3-member-0", "r
 
 
 def write(run: RunDirectory, host: str, *lines: tuple[int, str, str | None]) -> None:
-    """Lines of a node's log: when, what, and about whom; of the first topic."""
+    """Write lines of a node's log about the first topic: time, event, and peer."""
     run.log(host).parent.mkdir(parents=True, exist_ok=True)
     with run.log(host).open("a") as log:
         for t_ns, event, peer in lines:
@@ -58,7 +58,7 @@ def run(tmp_path) -> RunDirectory:
     return run
 
 
-def test_a_tree_is_what_its_nodes_said_until_then(run):
+def test_a_tree_follows_from_the_logs_up_to_its_time(run):
     trees = read_trees(run, METADATA)
     before, during = (trees.at(ZERO + t_ns)[0] for t_ns in (CUT, RESTORED))
     assert before.parents == {CHILD: ROOT, GRANDCHILD: CHILD, OTHER: ROOT}
@@ -70,13 +70,13 @@ def test_a_tree_is_what_its_nodes_said_until_then(run):
     assert OTHER not in trees.at(ZERO + 14 * S)[0].parents
 
 
-def test_between_two_parents_a_node_has_none_and_a_dead_one_is_in_no_tree(run):
+def test_a_node_between_two_parents_has_none_and_killed_nodes_are_in_no_tree(run):
     trees = read_trees(run, METADATA)
     assert trees.at(ZERO + 6_500_000_000)[0].parents == {CHILD: ROOT, OTHER: ROOT}
     assert trees.at(ZERO + CUT, frozenset({ROOT}))[0].roots == ()
 
 
-def test_a_loop_ends_somewhere(run):
+def test_the_depth_of_a_loop_is_finite(run):
     write(run, ROOT, (4 * S, "adopted", GRANDCHILD))
     assert read_trees(run, METADATA).at(ZERO + CUT)[0].depth == 64
 
@@ -120,7 +120,7 @@ def test_the_cost_of_trees_is_reported_if_packets_show_it(run):
     assert "2.5 times on average, 6\u00a0times at most" in section.words[1]
 
 
-def test_a_run_whose_nodes_said_nothing_has_no_section(tmp_path):
+def test_a_run_without_logs_has_no_section(tmp_path):
     assert report(analysed(), RunDirectory(tmp_path)) == ()
 
 

@@ -83,7 +83,7 @@ def test_the_other_tap_has_the_same_round_trip_and_a_silence_without_tries(sites
     assert row["silence_from_ns"] == BEGIN_NS + OFFSET_NS + 2 * S - 50_000_000 + 3 * DELAY_NS
 
 
-def test_silences_are_rows_from_the_asked_length(sites):
+def test_silences_have_at_least_the_requested_length(sites):
     assert [row["tries"] for row in ask("SELECT * FROM silences", sites[0])] == [4]
     assert ask("SELECT * FROM silences", sites[0], silence_s=3.5) == []
     assert len(ask("SELECT * FROM silences", sites[0], silence_s=0.02)) > 50
@@ -127,7 +127,7 @@ def test_an_unclosed_connection_is_silent_until_another_one_takes_its_ports(tmp_
 
 
 @pytest.mark.parametrize("batch", [1, 100])
-def test_keep_alives_are_no_tries_and_further_resets_no_silence(tmp_path, monkeypatch, batch):
+def test_keep_alives_do_not_count_as_tries_nor_later_resets_as_silence(tmp_path, monkeypatch, batch):
     idle = Incident(0)
     idle.send(0, A, (1, 2), (1000, 1, ACK), 10)
     idle.send(DELAY_NS, B, (2, 1), (1, 1010, ACK))
@@ -142,7 +142,7 @@ def test_keep_alives_are_no_tries_and_further_resets_no_silence(tmp_path, monkey
     assert row["retransmissions_to_server"] + row["retransmissions_to_client"] == 0
 
 
-def test_packets_whose_ports_were_not_captured_are_no_connection(tmp_path):
+def test_packets_without_captured_ports_have_no_connection(tmp_path):
     cut = Incident(0)
     cut.send(0, A, (1, 2), (1000, 1, ACK), 10)
     cut.at_a = [(t_ns, packet[:36]) for t_ns, packet in cut.at_a]
@@ -226,7 +226,7 @@ def test_an_offloaded_frame_is_compared_with_its_segments(tmp_path, link):
     assert {row["fate"]: row["n"] for row in rows} == {"arrived": 29, "lost": 1}
 
 
-def test_two_taps_of_one_place_differ_by_their_clocks_alone(tmp_path):
+def test_two_taps_at_one_place_differ_only_by_their_clocks(tmp_path):
     mirrored = incident()
     mirrored.at_b = [(t_ns + OFFSET_NS, packet) for t_ns, packet in mirrored.at_a]
     paths = mirrored.write(tmp_path)
@@ -246,7 +246,7 @@ def test_packets_that_the_other_tap_could_not_have_captured_are_unseen(tmp_path)
     assert next(row["t_ns"] for row in rows if row["fate"] == "unseen") > BEGIN_NS + 6 * S
 
 
-def test_captures_of_other_packets_are_not_of_one_path(sites, tmp_path):
+def test_captures_without_common_packets_are_not_compared(sites, tmp_path):
     other = Incident(0)
     for number in range(50):
         other.send(number * 1_000_000, A, (1000 + number, 80), (1, 0, SYN))

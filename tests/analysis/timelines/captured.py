@@ -1,7 +1,8 @@
 """A simulated world as a run directory: captures with real messages, records of deliveries, run.json.
 
-Hosts' captures hold what the analysis needs of each host: what arrived at clients, what was published at and
-exchanged between proxies. Links' captures hold the packets between proxies on both sides of the emulator.
+Hosts' captures hold the messages that the analysis needs: those that arrive at clients, are published at
+proxies, or are exchanged between proxies. Links' captures hold the packets between proxies on both sides of
+the emulator.
 """
 
 import json
@@ -77,7 +78,7 @@ def write_run(
 def _acts(
     world: World, subscribed: list[tuple[str, str, int, int]]
 ) -> list[tuple[int, int, tuple[Any, ...]]]:
-    """(when it arrives, in which order, (sender, taker, message, hosts that see it))."""
+    """Yield (arrival time, order, (sender, receiver, message, hosts that capture it))."""
     found: list[tuple[int, int, tuple[Any, ...]]] = []
     for number, row in enumerate(world.events):
         stream, first_seq, t_ns = row["stream"], row["first_seq"], row["t_ns"]

@@ -1,5 +1,5 @@
-"""One direction of a link, emulated in virtual time by the relay's own link direction, and what captures at
-both of its sides would show of it.
+"""One direction of a link, emulated in virtual time by the relay's code, and the captures at both of its
+sides.
 """
 
 import struct
@@ -53,7 +53,7 @@ class Captured:
     zero_ns: int | None = None
 
     def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
-        """Return what the link did beside what the changes, the first of them at time 0, say of the link."""
+        """Return the measured behaviour for the periods of these changes, the first of them at time 0."""
         near, far = link_side(self.near, 1500), link_side(self.far, 1500)
         return measure(near, far, periods_of(changes, self.trace, self.zero_ns), (0, END_NS))
 
@@ -139,7 +139,7 @@ def emulate(
 
 
 def _packets(frames: Sequence[tuple[int, bytes]], transport: str) -> pa.Table:
-    """Rows as the analysis reads them, of what its columns say of these frames."""
+    """Return the frames as rows that the analysis reads."""
     columns = {name: np.zeros(len(frames), np.int64) for name in PACKET_COLUMNS}
     columns["t_ns"] = np.array([t_ns for t_ns, _ in frames], np.int64)
     columns["wire_length"] = np.array([len(frame) - VNET for _, frame in frames], np.int64)

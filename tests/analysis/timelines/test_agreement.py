@@ -1,4 +1,4 @@
-"""Which hosts can be compared, and that a set of events is compared rather than a number."""
+"""Which hosts are compared, and that sets of events are compared instead of counts."""
 
 from dataclasses import replace
 
@@ -44,11 +44,11 @@ STALE = {
     ],
     ids=["whole", "bytes that never came through a cut link", "undecodable messages", "a torn file"],
 )
-def test_a_capture_is_damaged_if_it_lacks_what_came(counts, problem, damaged):
+def test_a_capture_is_damaged_if_it_lacks_arrived_bytes(counts, problem, damaged):
     assert damaged_hosts(run_record(), decoding(**counts), captures(problem)) == damaged
 
 
-def test_events_of_programs_that_others_than_clients_send_in_pieces_are_no_damage():
+def test_split_events_of_other_programs_are_not_damage():
     record = run_record()
     declared = replace(record.plan.declared, marked=Marked())
     record = replace(record, plan=replace(record.plan, declared=declared))
@@ -125,6 +125,6 @@ def test_packets_and_records_must_agree(packets, deliveries, more, expected):
     assert held(packets, [delivery(C0, 0, *each) for each in deliveries], **more) is expected
 
 
-def test_a_connection_that_was_refused_had_nothing():
+def test_a_refused_connection_has_no_events():
     assert reset_hosts(decoding(reset=True, bytes=5)) == {"r0-client-0"}
     assert reset_hosts(decoding(reset=True)) == reset_hosts(decoding(bytes=5)) == frozenset()

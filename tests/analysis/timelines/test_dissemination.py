@@ -1,4 +1,4 @@
-"""Events that go from client to client, and batches with tombstones in them, count for what they are."""
+"""Events forwarded between clients, and batches with tombstones, are counted correctly."""
 
 import pyarrow as pa
 import pytest
@@ -55,7 +55,7 @@ def test_duplicates_from_a_second_neighbour_count_once():
     assert sums(found) == [("r1", 10), (None, 5)]
 
 
-def test_tombstones_cover_their_events_but_bring_none():
+def test_tombstones_cover_events_without_counting_as_deliveries():
     found = table(
         arrived("r1-client-0", "r1-proxy-0", 1, 1000, 0, kind=2),
         arrived("r1-client-0", "r1-proxy-0", 1001, 4, 1, type_="SPARSE_EVENTS", covered=10),

@@ -1,4 +1,4 @@
-"""Figures of events stand for each stream, too, by its name."""
+"""Event figures of the run, and of each stream by name."""
 
 import pyarrow as pa
 import pytest
@@ -40,13 +40,13 @@ def test_each_stream_has_its_figures_and_an_unfollowed_one_its_publications(deli
     }
 
 
-def test_nothing_is_said_of_many_streams_or_of_what_was_not_measured(deliveries, publishers):
+def test_many_streams_and_unmeasured_figures_are_omitted(deliveries, publishers):
     many = {number: f"t{number}" for number in range(STREAMS_MAX + 1)}
     assert stream_figures(deliveries, publishers, many) == {}
     assert stream_figures(None, publishers, NAMES) == {}
 
 
-def test_those_who_lost_events_are_named_worst_first(deliveries):
+def test_pairs_that_lost_events_are_named_worst_first(deliveries):
     assert losses(deliveries, {1: "r0.1"}) == {
         "pairs": 2,
         "most": [

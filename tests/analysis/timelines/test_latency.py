@@ -28,7 +28,7 @@ def metadata():
 
 
 def table_of(events):
-    """Events a second apart, as a table of clients by pieces."""
+    """Return events a second apart as a table of clients by pieces."""
     kinds = np.array(events)
     published_ns = ZERO + 1000 * MS * np.arange(len(events))
     came_ns = np.where((kinds == MUST) | (kinds == MAY), published_ns + DELAY, NEVER)

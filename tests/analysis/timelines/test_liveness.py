@@ -1,4 +1,4 @@
-"""Who was there at the end of a run, and how often it was started, from what was done to it."""
+"""Presence of processes at the end of a run, and the number of their starts, from the applied changes."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def liveness(*failover_events):
         (("kill", "restart", "kill", "restart"), False, {CLIENT: 3}),
     ],
 )
-def test_the_last_act_decides_who_is_there(failover_events, gone, starts):
+def test_the_last_action_decides_presence(failover_events, gone, starts):
     found = liveness(*failover_events)
     assert found.disturbed == {CLIENT}
     assert (CLIENT in found.gone) is gone
@@ -39,7 +39,7 @@ def test_an_undisturbed_process_was_present_all_the_time():
     assert (found.disturbed, found.gone, found.starts) == (frozenset(), frozenset(), {})
 
 
-def test_a_process_that_ended_unexpectedly_is_gone():
+def test_an_unexpectedly_ended_process_is_absent():
     run = run_json()
     (process,) = [process for process in run["processes"] if process["name"] == "r1/client-0"]
     process["exit"] = {"code": None, "signal": 11, "time_ns": 0, "expected": False}

@@ -44,7 +44,7 @@ def drops(**by_capture):
         "one busy second", "two busy seconds in a row", "busy before time 0", "missing samples are a stall",
     ],
 )  # fmt: skip
-def test_what_disturbed_the_run_is_named(fields, found):
+def test_each_disturbance_of_the_run_is_named(fields, found):
     assert problems(**fields) == found
 
 
@@ -78,12 +78,12 @@ def test_late_and_failed_changes_are_problems():
         ([], "round trip r0-r1 before the run: no answer"),
     ],
 )
-def test_round_trips_are_held_against_the_links_and_lans(trips_us, problem):
+def test_round_trips_are_compared_with_links_and_lans(trips_us, problem):
     probe = {"when": "before", "from": "r0", "to": "r1", "rtt_us": trips_us}
     assert problems(probes=[probe]) == ([problem] if problem else [])
 
 
-def test_after_a_cut_that_lasts_no_answer_is_right():
+def test_no_answer_is_expected_after_a_permanent_cut():
     probe = {"when": "after", "from": "r2", "to": "r3", "rtt_us": []}
     cut = ("faults=[{name: cut, at: 5s, cut: [r2, r3]}]",)
     assert problems(*cut, probes=[probe]) == []
@@ -128,7 +128,7 @@ def with_parameters(**parameters):
         ("after", 30.1, "round trip r0-r1 after the run: only 30.10 ms, configured 44.00 ms"),
     ],
 )
-def test_round_trips_over_a_traced_delay_are_held_against_its_range(when, trip_ms, problem):
+def test_round_trips_over_a_traced_delay_are_compared_with_its_range(when, trip_ms, problem):
     assert over_r0_r1(traced, [trip_ms] * 3, when) == ([problem] if problem else [])
 
 
@@ -141,7 +141,7 @@ def test_round_trips_over_a_traced_delay_are_held_against_its_range(when, trip_m
     ],
     ids=["a rate that pauses may take all answers", "a slow rate lengthens them", "corruption takes them"],
 )
-def test_answers_that_the_configured_link_holds_up_are_no_problem(change, trips_ms):
+def test_answers_delayed_by_the_configured_link_are_accepted(change, trips_ms):
     assert over_r0_r1(change, trips_ms, "after") == []
 
 

@@ -13,7 +13,7 @@ from tests.analysis.timelines.world import facts_of
 GOOD = '{"t_ns": 9, "event": "peer_lost", "peer": "r2/proxy-0"}\n'
 
 
-def test_wanted_records_come_in_order_and_a_line_that_was_cut_short_is_left_out(tmp_path):
+def test_requested_records_are_in_order_without_a_truncated_line(tmp_path):
     log = tmp_path / "log"
     log.write_text(GOOD + '{"t_ns": 10, "event": "ready"}\n' + GOOD.replace("9", "8") + GOOD[:-9])
     assert [record["t_ns"] for record in log_records(log, ("peer_lost",))] == [9, 8]
@@ -29,7 +29,7 @@ def test_wanted_records_come_in_order_and_a_line_that_was_cut_short_is_left_out(
         ('{"event": "peer_lost", "t_ns": "soon"}', "a log record of peer_lost without a time"),
     ],
 )
-def test_a_json_line_that_is_no_record_is_an_error_with_its_place(tmp_path, line, why):
+def test_a_json_line_other_than_a_record_is_an_error_with_its_place(tmp_path, line, why):
     log = tmp_path / "log"
     log.write_text(GOOD + line + "\n")
     with pytest.raises(AnalysisError, match=re.escape(f"{log}:2: {why}")):

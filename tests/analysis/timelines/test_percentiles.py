@@ -1,4 +1,4 @@
-"""Weighted percentiles are those of the events listed one by one."""
+"""Weighted percentiles equal those of all events listed separately."""
 
 import math
 
@@ -12,7 +12,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 20)), max_size=3
 
 
 def dumb(values, weights, percent):
-    """Nearest rank over every single event."""
+    """Return the nearest rank over all events, listed separately."""
     events = sorted(v for v, w in zip(values, weights, strict=True) for _ in range(w))
     return events[math.ceil(percent * len(events) / 100) - 1] if events else None
 
@@ -36,7 +36,7 @@ def test_each_group_is_ranked_by_itself(rows):
     assert {n: (p, t) for n, p, t in zip(names, p95, totals, strict=True)} == wanted
 
 
-def test_nothing_has_no_percentile():
+def test_percentiles_of_no_values_are_none():
     nothing = np.zeros(0, np.int64)
     assert weighted(nothing, nothing, 50) is None
     assert weighted(np.array([3]), np.array([0]), 50) is None

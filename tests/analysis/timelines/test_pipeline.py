@@ -67,7 +67,7 @@ def copy(whole, tmp_path):
     return RunDirectory(shutil.copytree(whole.path, tmp_path / "a-run"))
 
 
-def test_a_host_s_messages_in_many_parts_are_the_same_events(whole, tmp_path):
+def test_messages_of_a_host_in_many_parts_give_the_same_events(whole, tmp_path):
     host = "r2-proxy-0"
     record = whole.read_run()
     messages = whole.table("messages") / f"part-{host}.parquet"
@@ -212,7 +212,7 @@ def test_the_summary_has_every_number(whole):
     }  # fmt: skip
 
 
-def test_another_analysis_gives_the_same_answer_and_is_reported_step_by_step(copy):
+def test_a_repeated_analysis_gives_the_same_result(copy):
     told, before = [], copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
     analyze(copy, progress=told.append)
@@ -228,7 +228,7 @@ def test_another_analysis_gives_the_same_answer_and_is_reported_step_by_step(cop
     assert not list(copy.analysis.glob(".making-*"))
 
 
-def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(copy, monkeypatch):
+def test_clients_are_divided_into_tasks_of_bounded_size(copy, monkeypatch):
     groups, before = [], read_json(copy.summary_json)["events"]
     checked = deliveries.check_groups
     monkeypatch.setattr(deliveries, "check_groups", lambda count: (groups.append(count), checked(count)))
@@ -238,7 +238,7 @@ def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(c
     assert max(groups) <= 8
 
 
-def test_a_node_that_died_and_a_client_that_records_less_than_its_packets_show_fail_the_run(copy):
+def test_a_dead_node_and_missing_records_fail_the_run(copy):
     path = copy.host_deliveries("r0-client-0")
     path.write_bytes(path.read_bytes()[: -40 * 5])
     processes = read_json(copy.run_json)["processes"]
@@ -253,7 +253,7 @@ def test_a_node_that_died_and_a_client_that_records_less_than_its_packets_show_f
     assert summary["agreement"]["left_out"] == ["r0-proxy-0: its process did not run from beginning to end"]
 
 
-def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_path):
+def test_without_captures_records_are_used_and_noted(tmp_path):
     run = run_json("captures=none")
     directory = write_run(tmp_path / "a-run", simulate(), run, [])
     log = {"level": "info", "event": "source_switched"}
@@ -318,7 +318,7 @@ def test_compressed_or_converted_captures_give_the_same_summary(copy, whole):
     assert names[0] == names[1]
 
 
-def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
+def test_a_crashed_run_is_analysed_up_to_its_end(copy):
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         data = path.read_bytes()
         path.write_bytes(data[: len(data) * (number % 5) // 5 - number])
@@ -366,7 +366,7 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
         analyze_here(directory, progress=nothing_said)
 
 
-def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
+def test_a_failed_task_gives_one_line(copy):
     copy.host_deliveries("r0-client-0").write_bytes(b"this is no record of deliveries")
     with pytest.raises(AnalysisError) as raised:
         analyze(copy, progress=nothing_said)

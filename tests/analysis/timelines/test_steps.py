@@ -1,4 +1,4 @@
-"""The steps from table to table give what dumb counting over a small world gives."""
+"""The steps from table to table equal simple counting over a small simulated run."""
 
 from dataclasses import replace
 from ipaddress import ip_address
@@ -41,7 +41,7 @@ def table(rows, schema):
 
 
 def samples_of(rows, metadata):
-    """All streams' latency samples from rows of events."""
+    """Return all streams' latency samples from rows of events."""
     everything = table(rows, schemas.EVENTS)
     return pa.concat_tables(
         latency.samples(
@@ -54,7 +54,7 @@ def samples_of(rows, metadata):
 
 
 def checked(rows, metadata):
-    """All clients' rows of DELIVERIES from rows of records."""
+    """Return all clients' rows of DELIVERIES from rows of records."""
     drivers = set(metadata.having("publisher"))
     published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
     got = table([row for row in rows if row["host"] in metadata.clients], schemas.RECORDS)
@@ -188,7 +188,7 @@ def test_events_of_an_unplanned_stream_in_packets_are_refused(metadata, directio
         events_of([row], "r0-proxy-0", metadata)
 
 
-def test_a_stream_counts_for_those_who_follow_it_in_the_bin(metadata):
+def test_throughput_of_a_stream_counts_its_followers_in_the_bin(metadata):
     rows = [
         record(host, kind, 2, t_ns=ZERO + t_ms * MS)
         for host, kind, t_ms in (

@@ -1,4 +1,4 @@
-"""The verdict, and what stands in the summary where something is wrong or could not be measured."""
+"""The verdict, and the summary of runs with problems or missing measurements."""
 
 import pyarrow as pa
 import pytest
@@ -68,7 +68,7 @@ def test_a_disturbed_machine_makes_the_run_invalid():
 
 
 @pytest.mark.parametrize("outcome", [None, "crashed", "interrupted"])
-def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
+def test_an_incomplete_run_crashed(outcome):
     found = summary_of(run_record("expect=[]", outcome=outcome))
     assert found["verdict"] == "crashed"
     assert found["fidelity"]["valid"] is False
@@ -87,13 +87,13 @@ def test_routes_that_change_by_themselves_are_named():
     assert flaps.endswith("changed by themselves from 2.00 to 2.00 s: no link changed in the 26 s before")
 
 
-def test_each_link_is_listed_once_as_it_was_at_its_worst():
+def test_each_link_is_listed_once_with_its_worst_period():
     rows = [link(), link(direction="backward", excess_p99_ms=1.9), link(from_s=9.0, excess_p99_ms=None)]
     (found,) = summary_of(fidelity=rows)["fidelity"]["links"]
     assert (found["link"], found["direction"], found["excess_p99_ms"]) == ("r0-r1", "backward", 1.9)
 
 
-def test_a_link_of_which_nothing_could_be_measured_says_why():
+def test_an_unmeasured_link_has_a_reason():
     idle = link(delay_p50_ms=None, delay_p99_ms=None, loss=None, verdict="unproven", reason="no packets")
     found = summary_of(fidelity=[idle])
     assert found["fidelity"]["notes"] == ["r0-r1: no packets"]
@@ -101,7 +101,7 @@ def test_a_link_of_which_nothing_could_be_measured_says_why():
     assert found["fidelity"]["links"][0]["delay_p50_ms"] is None
 
 
-def test_a_link_is_what_its_worst_period_is():
+def test_the_state_of_a_link_is_that_of_its_worst_period():
     idle = link(from_s=9.0, verdict="unproven", reason="no packet tried to cross", lost_cut=3)
     (found,) = summary_of(fidelity=[link(lost_queue=7), idle])["fidelity"]["links"]
     assert (found["state"], found["valid"]) == ("unproven", True)
@@ -111,7 +111,7 @@ def test_a_link_is_what_its_worst_period_is():
     assert (found["state"], found["valid"]) == ("violated", False)
 
 
-def test_an_expectation_says_on_which_unproven_links_it_rests():
+def test_an_expectation_lists_the_unproven_links_it_depends_on():
     idle = {"verdict": "unproven", "reason": "no packet tried to cross"}
     rows = [link(), link(link="r2-r3", from_s=5.0, to_s=9.0, **idle), link(link="r0-r2", **idle)]
     expect = "expect=[events.lost == 0, recovery.cut.switch_s <= 9, recovery.restore.switch_s <= 9]"
@@ -148,7 +148,7 @@ def test_throughput_is_per_client_and_second_while_the_drivers_ran():
     }
 
 
-def test_a_client_to_whom_nothing_was_to_come_is_not_the_slowest():
+def test_a_client_without_due_events_is_not_the_slowest():
     rows = [delivery(client=client, delivered_while_running=14) for client in facts_of().clients[1:]]
     found = summary_of(deliveries=rows)["throughput"]
     assert (found["events_per_s"], found["slowest_client_events_per_s"]) == (1.0, 1.0)
@@ -156,7 +156,7 @@ def test_a_client_to_whom_nothing_was_to_come_is_not_the_slowest():
     assert summary_of(deliveries=[*rows[1:], *nothing])["throughput"]["slowest_client_events_per_s"] == 0
 
 
-def test_clients_that_were_not_there_all_the_time_do_not_make_throughput_lower():
+def test_partly_absent_clients_do_not_lower_throughput():
     run = run_record("expect=[]", "faults=[{name: gone, at: 1s, leave: r0/client-0}]")
     rows = [
         delivery(client=client, delivered_while_running=0 if client == "r0-client-0" else 14)
@@ -171,14 +171,14 @@ def test_events_that_break_their_drivers_order_are_counted():
     assert summary_of(publishers=rows)["events"]["unordered_publishers"] == 4
 
 
-def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():
+def test_throughput_is_null_with_a_reason_if_drivers_did_not_stop():
     times = {"started_ns": ZERO - S, "zero_ns": ZERO, "stopped_ns": None, "ended_ns": ZERO + END}
     found = summary_of(run_record("expect=[]", outcome="interrupted", times=times))
     assert found["throughput"]["events_per_s"] is None
     assert "throughput: the publishers did not finish" in found["fidelity"]["notes"]
 
 
-def test_without_clients_what_was_published_is_still_known():
+def test_without_clients_published_events_are_counted():
     run = run_record("expect=[]", "roles={proxy: 1, driver: 1, client: 0}")
     rows = [{"driver": "r0-driver-0", "stream": 0, "published": 9, "unordered": 0}]
     found = summary_of(run, deliveries=[], publishers=rows)

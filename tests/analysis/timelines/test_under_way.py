@@ -1,4 +1,4 @@
-"""Who subscribes may get what was published before, if that may still have been under way."""
+"""A new subscriber may get earlier events that may still have been in flight."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A packet with a wrong time stamp, or a wrong time 0, costs no memory and falsifies nothing: it is named."""
+"""A wrong time stamp, or a wrong time 0, is reported, and affects neither memory nor other figures."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def copied(captured: RunDirectory, folder: Path) -> RunDirectory:
 
 
 def analyze_all(commands: list[tuple[str, RunDirectory]]) -> None:
-    """Carry commands out in one Python that may take as much memory as a single analysis."""
+    """Run commands in one Python process with the memory of a single analysis."""
     words = [(command, str(run.path)) for command, run in commands]
     main = f"from testbed.cli.main import run; [run(list(each)) for each in {words}]; {PEAK}"
     done = subprocess.run(
@@ -139,7 +139,7 @@ def test_misdated_packets_at_clients_are_named_and_change_no_figure(analyzed):
 @pytest.mark.parametrize(
     ("name", "where"), [("long before", "before the run started"), ("long after", "after the run ended")]
 )
-def test_a_wrong_time_0_makes_the_run_invalid_and_says_so(analyzed, name, where):
+def test_a_wrong_time_0_makes_the_run_invalid_with_a_reason(analyzed, name, where):
     run = analyzed[name]
     summary = run.read_summary()
     [reason] = [text for text in summary["fidelity"]["reasons"] if "time 0" in text]

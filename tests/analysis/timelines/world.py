@@ -1,5 +1,4 @@
-"""A dumb simulator of a run with known answers: what every host saw and recorded, batch by batch, in plain
-loops.
+"""A simple simulator of a run with known results: what every host saw and recorded, batch by batch.
 
 Four regions with one proxy, one driver and two clients each (the link-failure experiment, shortened). Each
 stream gets a batch of 10 events every 20 ms. The link r2-r3 is cut at 5 s; the streams r2 and r3 come to each
@@ -162,7 +161,7 @@ class World:
 
 @cache
 def simulate(*, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None) -> World:
-    """Simulate the run, once for each setting: what it returns must not be changed.
+    """Simulate the run, once per setting. The result must not be changed.
 
     catch_up_batches_per_20ms: the backlog's rate over the detour; None: at once.
     """
@@ -174,7 +173,7 @@ def simulate(*, returned: int = RETURNED, catch_up_batches_per_20ms: int | None 
 
 
 def published_ns(stream: int, number: int) -> int:
-    """When a stream's batch, counted from 0, is whole at its proxy."""
+    """Return when a stream's batch, counted from 0, is complete at its proxy."""
     return number * EVERY + stream * MS
 
 
@@ -202,7 +201,7 @@ def _region(world: World, stream: int, owner: str, region: str, returned: int, p
 
 
 def _way(owner: str, region: str, t: int, returned: int) -> tuple[int, str]:
-    """When the batch would arrive, and from whom."""
+    """Return when the batch would arrive, and from which host."""
     direct = t + hop_ns(owner, region)
     if {owner, region} != {"r2", "r3"} or direct <= CUT or t >= returned:
         return direct, owner

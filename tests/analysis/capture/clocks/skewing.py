@@ -1,8 +1,8 @@
-"""A run of one machine made into one of several, a machine for each region, with clocks set apart on purpose.
+"""Converts a run on one machine to a run on one machine per region, whose clocks differ by given offsets.
 
-Every stamp of a region moves as its clock would have shown it: captures, records of deliveries, logs, and
-what run.json says. Captures of the wire between machines are added: what left a link's emulator there came
-here after a transit that is never the same. So what an analysis should find is what it finds without this.
+All times of a region are converted to its clock: captures, delivery records, logs, and those in run.json.
+Captures of the wire between machines are added, with varying transit times. The analysis should find the same
+as without the conversion.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Packets between two machines with clocks that are known, for packets that take what they take."""
+"""Packets between two machines with known clocks and random delays."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Offset = Callable[[Times], Any]
 
 @dataclass(frozen=True)
 class Way:
-    """How packets go: what each takes at least and the mean of what it takes more, there and back, ns."""
+    """The delays of packets: the minimum and the mean excess, in each direction, ns."""
 
     least: tuple[int, int] = (40 * US, 90 * US)
     jitter: tuple[int, int] = (30 * US, 60 * US)

@@ -1,4 +1,4 @@
-"""A clock as data: what it makes of times, how far these may be wrong, and how it is kept."""
+"""A clock as data: conversion of times, error bounds, and reading back."""
 
 import json
 
@@ -28,12 +28,12 @@ def test_times_are_corrected_by_the_middle_of_the_bounds() -> None:
     assert DRIFTING.at(ZERO + 10 * S) == ZERO + 10 * S - 51_020 * US
 
 
-def test_beyond_the_knots_the_outermost_lines_go_on() -> None:
+def test_the_outermost_lines_are_extrapolated_beyond_the_knots() -> None:
     assert DRIFTING.at(ZERO - 10 * S) == ZERO - 10 * S - 510 * US
     assert DRIFTING.at(ZERO + 30 * S) == ZERO + 30 * S - 53_040 * US
 
 
-def test_the_bar_is_half_of_what_is_between_the_bounds() -> None:
+def test_the_error_bound_is_half_the_distance_of_the_bounds() -> None:
     known = np.array([ZERO, ZERO + 15 * S], np.int64)
     assert DRIFTING.error_bounds_ns(DRIFTING.corrected(known)) == pytest.approx([10 * US, 25 * US])
 
@@ -44,7 +44,7 @@ def test_the_reference_changes_nothing() -> None:
     assert REFERENCE.error_bounds_ns(times).tolist() == [0, 0, 0]
 
 
-def test_a_clock_is_kept_and_read_again() -> None:
+def test_a_clock_reads_back_from_json() -> None:
     again = OffsetBounds.from_json(json.loads(json.dumps(DRIFTING.as_json())))
     times = np.linspace(ZERO, ZERO + 20 * S, 100).astype(np.int64)
     assert again.corrected(times).tolist() == DRIFTING.corrected(times).tolist()
@@ -57,7 +57,7 @@ def test_a_time_filters_search_range_contains_all_matches(first: int, span: int,
     assert low <= DRIFTING.at(begin + round(part * span)) <= high
 
 
-def test_bars_of_two_machines_add_and_one_machine_has_none() -> None:
+def test_error_bounds_of_two_machines_add_and_one_machine_has_none() -> None:
     by_machine = {"a": constant(-MS, MS), "b": constant(5 * S - 2 * MS, 5 * S + 2 * MS)}
     clocks = MachineClocks({"x": "a", "y": "b", "z": "b"}, by_machine)
     assert clocks.error_bound_ns("x", "y", ZERO) == 3 * MS

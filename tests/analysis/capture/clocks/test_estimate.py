@@ -1,4 +1,4 @@
-"""Clocks are found again within their bars, whatever they do and however packets take their time."""
+"""Estimated clocks are within their error bounds, for any clock and any delays of packets."""
 
 from dataclasses import asdict
 from functools import cache
@@ -27,7 +27,7 @@ def found(far: Offset, way: Way = SYMMETRIC, *, seed: int = 0) -> Estimate:
 
 
 def errors_and_bars(one: Estimate, truth: Offset, reference: Offset = right) -> tuple[Floats, Floats]:
-    """How wrong the estimate is at many moments of the run, and how wrong it says that it may be."""
+    """Return the error of the estimate at many times of the run, and its error bounds."""
     t_ns = np.linspace(0, SECONDS * S, 5_000).astype(np.int64)
     own = shown(truth, t_ns)
     low, high = one.clock.bounds(own)
@@ -58,8 +58,8 @@ def of_clock(name: str) -> Estimate:
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_a_clock_is_never_further_off_than_its_bar_which_is_half_the_round_trip(clock: str) -> None:
-    """With symmetric delays it is right to a few microseconds."""
+def test_the_error_of_a_clock_is_within_its_bound_of_half_the_round_trip(clock: str) -> None:
+    """With symmetric delays its error is a few microseconds."""
     error, bar = errors_and_bars(of_clock(clock), CLOCKS[clock])
     assert (error <= bar + 1).all()
     assert np.quantile(error, 0.9) < 10 * US
@@ -80,7 +80,7 @@ def test_a_clock_is_never_further_off_than_its_bar_which_is_half_the_round_trip(
     seed=st.integers(0, 1000),
 )
 @pytest.mark.slow
-def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
+def test_the_true_offset_is_within_the_bounds_for_any_clock_and_packets(
     offset_ms, drift_ppm, step_us, step_s, least_us, jitter_us, packets_per_s, seed
 ):
     def truth(t_ns: Times) -> Times:
@@ -98,14 +98,14 @@ def test_a_step_is_reported_with_its_size_and_its_time() -> None:
     assert (change.t_ns - ZERO) / S == pytest.approx(MIDDLE, abs=0.1)
 
 
-def test_a_new_rate_is_told_as_one_and_not_as_a_step() -> None:
+def test_a_rate_change_is_reported_as_such_and_not_as_a_step() -> None:
     (change,) = told(of_clock("a new rate"))
     assert change.step_ns is None
     assert (change.before_ppm, change.after_ppm) == (pytest.approx(5, abs=1), pytest.approx(45, abs=1))
 
 
 @pytest.mark.parametrize("clock", ["a drift of 50 ppm", "a slow wander"])
-def test_nothing_is_told_of_a_clock_that_went_on_as_it_went(clock: str) -> None:
+def test_a_steady_clock_has_no_reported_changes(clock: str) -> None:
     assert told(of_clock(clock)) == []
 
 
@@ -114,7 +114,7 @@ def told(one: Estimate) -> list[ClockChange]:
     return changes({"stretches": stretches})
 
 
-def test_over_two_hops_bars_add_and_still_hold_the_truth() -> None:
+def test_error_bounds_add_over_two_hops_and_contain_the_true_offset() -> None:
     middle, last = CLOCKS["a drift of 50 ppm"], stepping(6.5, 3 * MS, -30e-6)
     mets = [
         met(right, middle, way=SYMMETRIC, seconds=SECONDS),
@@ -160,7 +160,7 @@ READINGS = {
 
 
 @pytest.mark.parametrize("captured", [False, True])
-def test_without_packets_both_ways_the_control_connection_tells_with_its_error(captured: bool) -> None:
+def test_without_packets_in_both_directions_the_control_reading_is_used(captured: bool) -> None:
     truth = CLOCKS["a drift of 50 ppm"]
     mets = [one_way(met(right, truth, way=SYMMETRIC, seconds=SECONDS))] if captured else []
     one = estimate(["a", "b"], mets, READINGS)["b"]
@@ -177,7 +177,7 @@ def test_a_clock_without_observations_is_reported_as_unknown() -> None:
     assert one.clock.error_bounds_ns(np.array([ZERO])).min() >= 3_600 * S
 
 
-def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -> None:
+def test_a_long_declared_delay_does_not_widen_the_error_bound() -> None:
     truth = CLOCKS["a constant offset"]
     way = Way(least=(15 * MS, 40 * MS))
     seen = met(right, truth, way=way, seconds=SECONDS)
@@ -187,7 +187,7 @@ def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -
     assert (error <= bar + 1).all()
 
 
-def test_a_way_that_is_quicker_than_it_is_said_to_be_is_not_believed_to_be_slow() -> None:
+def test_a_declared_delay_that_packets_contradict_is_not_used() -> None:
     truth = CLOCKS["a constant offset"]
     seen = met(right, truth, way=SYMMETRIC, seconds=SECONDS)
     wrong = MachineExchange(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 15 * MS))

@@ -76,14 +76,14 @@ def rows(run: RunDirectory, table: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_run_is_as_valid_and_its_events_are_the_same(plain: RunDirectory, apart: RunDirectory) -> None:
+def test_shifted_clocks_change_neither_validity_nor_events(plain: RunDirectory, apart: RunDirectory) -> None:
     one, several = plain.read_summary(), apart.read_summary()
     assert several["fidelity"]["valid"], several["fidelity"]["reasons"]
     for key in ("verdict", "events", "agreement", "throughput"):
         assert several[key] == one[key], key
 
 
-def test_latency_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDirectory) -> None:
+def test_latency_is_the_same_within_its_error_bound(plain: RunDirectory, apart: RunDirectory) -> None:
     one, several = plain.read_summary()["latency"], apart.read_summary()["latency"]
     assert 0 < several["error_ms"] < BAR_MS
     for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"):
@@ -91,7 +91,9 @@ def test_latency_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDirec
     assert abs(several["p50_ms"] - one["p50_ms"]) <= several["error_ms"]
 
 
-def test_every_bin_of_latency_has_a_bar_and_holds_the_truth(plain: RunDirectory, apart: RunDirectory) -> None:
+def test_every_latency_bin_has_an_error_bound_that_contains_the_true_value(
+    plain: RunDirectory, apart: RunDirectory
+) -> None:
     truth = {(row["origin"], round(row["start_s"], 3)): row for row in rows(plain, "latency")}
     compared = 0
     for row in rows(apart, "latency"):
@@ -102,7 +104,7 @@ def test_every_bin_of_latency_has_a_bar_and_holds_the_truth(plain: RunDirectory,
     assert compared > 0.8 * len(truth)
 
 
-def test_recovery_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDirectory) -> None:
+def test_recovery_is_the_same_within_its_error_bound(plain: RunDirectory, apart: RunDirectory) -> None:
     one, several = plain.read_summary()["recovery"], apart.read_summary()["recovery"]
     for fault in ("cut", "restore"):
         assert 0 < several[fault]["error_s"] < BAR_MS / 1e3
@@ -112,14 +114,14 @@ def test_recovery_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDire
             )
 
 
-def test_links_are_measured_with_their_bars(apart: RunDirectory) -> None:
+def test_links_are_measured_with_error_bounds(apart: RunDirectory) -> None:
     measured = [row for row in rows(apart, "fidelity") if row["delay_p50_ms"] is not None]
     assert {row["link"] for row in measured} == {"r0-r1", "r0-r2", "r0-r3", "r1-r2", "r1-r3", "r2-r3"}
     for row in measured:
         assert abs(row["delay_p50_ms"] - row["configured_delay_ms"]) <= row["error_ms"] < BAR_MS
 
 
-def test_one_clock_has_no_bars(plain: RunDirectory) -> None:
+def test_one_clock_has_no_error_bounds(plain: RunDirectory) -> None:
     assert not plain.clocks.exists()
     summary = plain.read_summary()
     assert "clocks" not in summary
@@ -127,7 +129,7 @@ def test_one_clock_has_no_bars(plain: RunDirectory) -> None:
     assert {row["error_ms"] for table in ("latency", "fidelity") for row in rows(plain, table)} == {None}
 
 
-def test_the_clocks_are_kept_with_what_they_rest_on(apart: RunDirectory) -> None:
+def test_clocks_json_has_the_clocks_with_their_evidence(apart: RunDirectory) -> None:
     details = {each["machine"]: each for each in read_machines(apart)}
     assert [each["source"] for each in details.values()] == ["reference", "packets", "packets", "packets"]
     (stretch,) = details["r1"]["stretches"]
@@ -141,7 +143,7 @@ def test_a_clock_that_was_set_is_reported(apart: RunDirectory) -> None:
     assert said == ["clock of r3: it was set ahead by 30.000 ms about 3.0 s"]
 
 
-def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None:
+def test_delays_of_messages_have_error_bounds(apart: RunDirectory) -> None:
     metadata = read_metadata(*read_on_reference(apart))
     lines = Lines(metadata, TimeRange())
     table = read_transfers(apart, TimeRange(ZERO + S, ZERO + S + 200 * MS))
@@ -154,7 +156,7 @@ def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None
     assert LAN == MS
 
 
-def test_the_report_shows_the_clocks_and_the_bars(apart: RunDirectory) -> None:
+def test_the_report_shows_clocks_and_error_bounds(apart: RunDirectory) -> None:
     page = write_report(apart).read_text()
     assert page.count('id="plot-clock-') == 3
     assert "All times on this page are by the clock of r0" in page
@@ -163,7 +165,7 @@ def test_the_report_shows_the_clocks_and_the_bars(apart: RunDirectory) -> None:
     assert apart.figure("clocks", "svg").is_file()
 
 
-def test_packets_of_a_time_are_found_in_every_capture_by_the_runs_clock(
+def test_a_time_range_by_the_runs_clock_selects_packets_in_every_capture(
     plain: RunDirectory, apart: RunDirectory
 ) -> None:
     times = TimeRange(ZERO + 2 * S + 500 * US, ZERO + 4 * S + 500 * US)
@@ -179,10 +181,10 @@ def test_packets_of_a_time_are_found_in_every_capture_by_the_runs_clock(
     assert sum(counted[0].values()) > 1_000
 
 
-def test_without_packets_the_control_connection_tells_and_what_contradicts_makes_the_run_invalid(
+def test_without_packets_control_readings_are_used_and_contradictions_make_the_run_invalid(
     plain: RunDirectory, tmp_path: Path
 ) -> None:
-    """One clock is known from nothing; packets of another left after they came: they have its stamps."""
+    """One clock is unknown. One link's packets have equal stamps at both ends and so arrive too early."""
     run = copied(plain, tmp_path)
     set_apart(run, APART | {"r3": lambda t_ns: 0 * t_ns + 30 * MS}, wires=False)
     run.capture("r0-r3@r0.pcap").write_bytes(run.capture("r0-r3@r3.pcap").read_bytes())
@@ -205,7 +207,7 @@ def test_without_packets_the_control_connection_tells_and_what_contradicts_makes
     assert any("r0-r3" in reason and "beyond the clock error of" in reason for reason in reasons)
 
 
-def test_an_analysed_run_that_lost_a_capture_takes_the_way_over_another_machine(
+def test_without_one_capture_a_clock_is_estimated_over_another_machine(
     apart: RunDirectory, tmp_path: Path
 ) -> None:
     """Times of the first analysis are not corrected again."""

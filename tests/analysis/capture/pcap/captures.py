@@ -63,7 +63,7 @@ def segment(
 
 
 def at_intervals(frames: Iterable[bytes], start_ns: int = START_NS, step_ns: int = 1_000_000) -> list[Record]:
-    """One frame after the other, a millisecond apart."""
+    """Return records of the frames at equal intervals, one millisecond by default."""
     return [Record(start_ns + number * step_ns, frame) for number, frame in enumerate(frames)]
 
 

@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Byte:
-    """A byte of a stream when it first came: in which segment, and its value if the file has it."""
+    """The first arrival of a byte of a stream: its segment, and its value if the file has it."""
 
     segment: int
     t_ns: int
@@ -43,7 +43,7 @@ class Byte:
 
 @dataclass
 class Held:
-    """All of one connection in one direction."""
+    """All bytes of one connection in one direction."""
 
     synchronised: bool
     bytes: dict[int, Byte] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Held:
 
 
 def hold(sent: Sequence[Sent]) -> list[Held]:
-    """Every connection of a direction. Sequence numbers may wrap; segments stay within 1 GiB."""
+    """Return every connection of a direction. Sequence numbers may wrap; segments stay within 1 GiB."""
     found: list[Held] = []
     syn, here, origin = None, 0, 0
     for number, one in enumerate(sent):
@@ -99,7 +99,7 @@ def _from_lowest(held: Held) -> Held:
 
 
 def tables(sent: Sequence[Sent], codec: Codec) -> dict[str, list[dict[str, Any]]]:
-    """Rows of messages, gaps and decoding, with the columns that reassembly and framing decide."""
+    """Return rows of messages, gaps and decoding, with the columns that depend on reassembly and framing."""
     rows: dict[str, list[dict[str, Any]]] = {"messages": [], "gaps": [], "decoding": [], "memberships": []}
     for number, held in enumerate(hold(sent)):
         counts = dict.fromkeys(("messages", "malformed", "unfinished_bytes", "undecoded_bytes"), 0)
@@ -121,7 +121,7 @@ def tables(sent: Sequence[Sent], codec: Codec) -> dict[str, list[dict[str, Any]]
 
 
 def _runs(segments: dict[int, int | None]) -> Iterator[tuple[int, int]]:
-    """Start and length of positions that follow each other and are of the same segment."""
+    """Yield start and length of consecutive positions of the same segment."""
     start = length = 0
     for position, segment in segments.items():
         if length and position == start + length and segment == segments[start]:
@@ -159,7 +159,7 @@ def _decode(held: Held, codec: Codec, counts: dict[str, int]) -> tuple[list[dict
 
 
 def _begins(held: Held, at: int) -> bool:
-    """Whether a segment's bytes begin here, after something that the capture does not have."""
+    """Return whether a segment begins here, after bytes missing from the capture."""
     before = held.bytes.get(at - 1)
     return not held.known(at - 1) and (before is None or before.segment != held.bytes[at].segment)
 
@@ -209,7 +209,7 @@ class Stream:
 
 
 def reassemble(segments: TcpSegments) -> list[Stream]:
-    """Let the analysis put a whole direction together."""
+    """Reassemble a whole direction with the analysis's code."""
     connections: dict[int, ReassembledConnection] = {}
     for number, share in Numbering().split(segments):
         connections.setdefault(number, ReassembledConnection(number, share)).add(share)

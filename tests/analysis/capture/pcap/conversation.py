@@ -1,8 +1,8 @@
-"""A real TCP conversation over loopback, captured by tcpdump; to be run in a network namespace of its own.
+"""A real TCP connection over loopback, captured by tcpdump; to be run in its own network namespace.
 
     python -m tests.analysis.capture.pcap.conversation CAPTURE BYTES [PIECE…]
 
-sends the content of the file BYTES from a client to a server in writes of these sizes, over and over.
+sends the content of the file BYTES from a client to a server in writes of these sizes, repeated.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Draws packets: TCP, UDP and others over IP, with options, fragments, tunnels, tags and lengths that lie.
+"""Draws packets: TCP, UDP and others over IP, with options, fragments, tunnels, tags and wrong lengths.
 
 Every function takes a source of randomness and returns bytes. Layouts are written by hand from their RFCs, so
 that they do not share a mistake with a library.
@@ -19,7 +19,7 @@ Typed = tuple[int, bytes]
 
 
 def drawn(chance: random.Random, tunnels: int = TUNNELS_MAX) -> Typed:
-    """Draw what follows an Ethernet header: tags, labels, an IP packet, and what is in it."""
+    """Draw the content behind an Ethernet header: tags, labels, an IP packet and its payload."""
     kind, packet = _ip(chance, tunnels) if chance.random() < 0.97 else (LLDP, b"\x02\x07\x04" + bytes(9))
     if kind != LLDP and chance.random() < 0.15:
         kind, packet = _labelled(chance, kind, packet)

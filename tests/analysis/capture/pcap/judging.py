@@ -1,4 +1,4 @@
-"""tshark as the judge of header fields: its innermost IP header and the ports behind it, packet by packet."""
+"""tshark as the reference for header fields: the innermost IP header and its ports, packet by packet."""
 
 import subprocess
 from pathlib import Path
@@ -16,7 +16,7 @@ Judged = dict[str, list[str]]
 
 
 def judged(path: Path) -> list[Judged]:
-    """Return every field of every packet: a value for each layer that has it, outermost first."""
+    """Return every field of every packet: one value per layer that has the field, outermost first."""
     options = [part for name in FIELDS for part in ("-e", name)]
     preferences = [part for each in PREFERENCES for part in ("-o", each)]
     command = ["tshark", "-n", "-r", str(path), *preferences, "-T", "fields", "-E", "occurrence=a", *options]

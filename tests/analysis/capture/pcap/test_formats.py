@@ -67,7 +67,7 @@ FRAMES = [bytes(12) + _ethertype(packet) + packet for packet in PACKETS]
 
 
 def test_tshark_reads_the_same_on_every_link_type(tmp_path: Path) -> None:
-    """All in one file: each link type is that of an interface."""
+    """All are in one file, with an interface for each link type."""
     links = [link for link in LINKS.values() if link[0] != 14]  # which this tshark does not know
     one_version = [(228, PACKETS[0]), (229, PACKETS[1])]
     content = section() + b"".join(interface(link_type) for link_type, _ in (*links, *one_version))
@@ -87,7 +87,7 @@ def test_tshark_reads_the_same_on_every_link_type(tmp_path: Path) -> None:
     assert by_number[0] == by_number[1]
 
 
-def test_a_link_type_that_is_not_read_is_counted_and_its_packets_keep_time_and_length(tmp_path: Path) -> None:
+def test_packets_of_unread_link_types_are_counted_with_time_and_length(tmp_path: Path) -> None:
     index, found = ours(write_pcap(tmp_path / "a.pcap", at_intervals(FRAMES), link_type=105))  # IEEE 802.11
     assert [row["t_ns"] for row in found] == [START_NS + n * 1_000_000 for n in range(4)]
     assert index.unused == {"packets of link type 105 (IEEE 802.11)": 4}
@@ -112,7 +112,7 @@ def test_unread_ethertypes_and_protocols_are_counted_by_number_and_name(tmp_path
 
 
 def test_a_header_that_contradicts_itself_gives_no_fields(tmp_path: Path) -> None:
-    """IP's length ends within TCP's header; the rest is padding. And an IP header of four bytes."""
+    """Cases: IP's length ends within TCP's header and the rest is padding; an IP header of four bytes."""
     short, tiny = bytearray(segment(1, bytes(20))), bytearray(segment(2, bytes(20)))
     short[16:18] = struct.pack(">H", 30)
     tiny[14] = 0x41
@@ -126,7 +126,7 @@ UNITS = {6: 10**6, 9: 10**9, 3: 10**3, 0: 1, 12: 10**12, 0x8A: 2**10, 0x94: 2**2
 
 
 def test_time_stamps_of_pcapng_have_the_resolution_and_offset_of_their_interface(tmp_path: Path) -> None:
-    """In one file: a section for each byte order and resolution."""
+    """One file has a section for each byte order and resolution."""
     content, wanted, comparable = b"", [], []
     for order, (resolution, units) in product("<>", UNITS.items()):
         # finer stamps do not reach this century by themselves
@@ -144,7 +144,7 @@ def test_time_stamps_of_pcapng_have_the_resolution_and_offset_of_their_interface
     assert list(compress(found, comparable)) == list(compress(tsharks(tmp_path / "a.pcapng"), comparable))
 
 
-def test_interfaces_of_a_section_may_differ_in_all_and_be_described_late(tmp_path: Path) -> None:
+def test_interfaces_of_a_section_may_differ_and_be_described_late(tmp_path: Path) -> None:
     content = section() + interface(101, resolution=9)
     content += enhanced(PACKETS[0], 1) + interface(113, snaplen=60)
     content += enhanced(_cooked(PACKETS[0]), 2, number=1, comment=b"hello") + enhanced(PACKETS[1], 3)
@@ -175,7 +175,9 @@ def test_sections_may_change_the_byte_order_and_forget_interfaces(tmp_path: Path
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_old_and_simple_blocks_are_packets_and_others_are_passed_over(tmp_path: Path, order: str) -> None:
+def test_obsolete_and_simple_packet_blocks_are_read_and_other_blocks_skipped(
+    tmp_path: Path, order: str
+) -> None:
     snaplen = 58
     others = [block(kind, bytes(16), order) for kind in (4, 5, 10, 0xBAD, 0x40000BAD)]
     strange = [block(kind, b"x" * 21, order) for kind in (0x7777, 0x80000001)]
@@ -201,7 +203,7 @@ def test_old_and_simple_blocks_are_packets_and_others_are_passed_over(tmp_path: 
     }
 
 
-def test_packets_that_belong_nowhere_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_packets_without_an_interface_are_counted_and_others_read(tmp_path: Path) -> None:
     lying = bytearray(enhanced(FRAMES[0], 3))
     lying[20:24] = struct.pack("<I", 9_999)  # captured bytes, more than the block has
     content = section() + interface() + enhanced(FRAMES[0], 1) + enhanced(FRAMES[0], 2, number=1)

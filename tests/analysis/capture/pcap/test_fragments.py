@@ -34,7 +34,7 @@ def ipv6(payload: bytes, *, seq: int, number: int, size: int = 600) -> list[byte
 
 
 def pieces(path: Path) -> list[tuple[int, bytes]]:
-    """Sequence number and captured payload of every packet to the port."""
+    """Return the sequence number and the captured payload of every packet to the port."""
     data = map_bytes(path)
     found = []
     for columns in packets(path):
@@ -60,7 +60,7 @@ def joined(found: list[tuple[int, bytes]], first: int) -> bytes:
 def test_fragments_in_any_order_are_the_segment(
     tmp_path: Path, cut: Callable[..., list[bytes]], seq: int, seed: int
 ) -> None:
-    """Two segments whose fragments are mixed."""
+    """The fragments of two segments are mixed."""
     frames = [*cut(PAYLOAD[:4000], seq=seq, number=1), *cut(PAYLOAD[4000:], seq=seq + 4000, number=2)]
     random.Random(seed).shuffle(frames)
     path = write_pcap(tmp_path / "a.pcap", at_intervals(frames))
@@ -70,7 +70,7 @@ def test_fragments_in_any_order_are_the_segment(
     assert index.load_index(path).unused == {}
 
 
-def test_a_segment_that_opens_a_connection_has_its_payload_one_further(tmp_path: Path) -> None:
+def test_the_payload_of_a_syn_segment_starts_one_later(tmp_path: Path) -> None:
     path = write_pcap(tmp_path / "a.pcap", at_intervals(ipv4(PAYLOAD, seq=100, number=1, flags="SP")))
     _, rows = ours(path)
     first, second = (int(row["payload"]) for row in rows[:2])
@@ -85,8 +85,8 @@ def test_fragments_without_their_first_are_counted_and_give_no_ports(tmp_path: P
     assert {row["dport"] for row in rows} == {0}
 
 
-def test_a_number_used_again_is_another_datagram(tmp_path: Path) -> None:
-    """Whole datagrams and those of more than a minute ago have no part in it."""
+def test_a_reused_identification_is_another_datagram(tmp_path: Path) -> None:
+    """Complete datagrams and those of more than a minute ago are not continued."""
     first, second, third = (ipv4(PAYLOAD[:2000], seq=seq, number=1) for seq in (100, 50_000, 90_000))
     records = at_intervals([*first, *second[:-1]])
     records += at_intervals(third[1:], START_NS + 10**11)
@@ -116,7 +116,7 @@ def test_fragments_find_their_first_across_spans_and_in_the_sidecar(
     assert (joined(pieces(path), 0) == PAYLOAD + bytes(9000)) is True
 
 
-def test_only_tcp_is_put_together_and_what_may_be_cut_but_is_not_is_no_fragment(tmp_path: Path) -> None:
+def test_only_fragments_of_tcp_are_placed(tmp_path: Path) -> None:
     whole = IP(src="1.2.3.4", dst="5.6.7.8") / UDP(sport=1, dport=7000) / PAYLOAD
     udp = fragment(whole, fragsize=600)  # type: ignore[no-untyped-call]
     alone = IPv6(src="::1", dst="::2") / IPv6ExtHdrFragment(id=4, m=0) / TCP(dport=7000, seq=3) / b"whole"

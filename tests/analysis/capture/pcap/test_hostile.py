@@ -1,4 +1,4 @@
-"""Whatever is in a file: what is wrong is said, what is good before it is used, and nothing else happens."""
+"""Any file content is accepted: problems are reported, and the valid part before them is used."""
 
 import gzip
 import struct
@@ -54,7 +54,7 @@ def attempt(path: Path) -> tuple[CaptureIndex | None, str]:
 
 
 def read(path: Path) -> tuple[CaptureIndex, int] | None:
-    """Read all of a file; None if it was refused in words. Checks what must hold of any file."""
+    """Read all of a file; None if it was refused with an error. Checks invariants of any file."""
     found, said = attempt(path)
     if found is None:
         assert path.name in said
@@ -76,7 +76,7 @@ def read(path: Path) -> tuple[CaptureIndex, int] | None:
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that small files are read in many windows and splits."""
+    """Use small windows and splits, so that small files have many."""
     for module, name, value in (
         (scan, "_WINDOW_BYTES", 2_000), (scan, "_FIRST_WINDOW_BYTES", 300), (scan, "SPLIT_BYTES", 500),
         (scan, "_BATCH_RECORDS", 7), (fragments, "WAITING_MAX", 2),
@@ -89,7 +89,7 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     st.binary(max_size=400),
     st.sampled_from([b"", *(good[:48] for good in GOOD.values()), b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd"]),
 )
-def test_noise_is_refused_or_read(tmp_path: Path, noise: bytes, beginning: bytes) -> None:
+def test_random_bytes_are_refused_or_read(tmp_path: Path, noise: bytes, beginning: bytes) -> None:
     (tmp_path / "a").write_bytes(beginning + noise)
     read(tmp_path / "a")
 
@@ -98,7 +98,7 @@ def test_noise_is_refused_or_read(tmp_path: Path, noise: bytes, beginning: bytes
 @pytest.mark.parametrize("name", GOOD)
 @given(data=st.data())
 @pytest.mark.slow
-def test_damage_anywhere_leaves_what_stands_before_it(tmp_path: Path, name: str, data: st.DataObject) -> None:
+def test_records_before_any_damage_are_read(tmp_path: Path, name: str, data: st.DataObject) -> None:
     content = bytearray(GOOD[name])
     (tmp_path / "whole").write_bytes(content)
     whole = build_index(tmp_path / "whole")
@@ -129,7 +129,7 @@ def test_truncation_loses_only_the_truncated_record(tmp_path: Path, name: str, c
 
 
 @pytest.mark.parametrize(("name", "cut"), zip(GOOD, (1, 13, 100), strict=True))
-def test_tshark_gets_as_much_of_a_file_that_is_cut_off(tmp_path: Path, name: str, cut: int) -> None:
+def test_tshark_reads_as_many_records_of_a_truncated_file(tmp_path: Path, name: str, cut: int) -> None:
     (tmp_path / "a").write_bytes(GOOD[name][:-cut])
     assert len(ours(tmp_path / "a")[1]) == len(tsharks(tmp_path / "a"))
 
@@ -137,7 +137,7 @@ def test_tshark_gets_as_much_of_a_file_that_is_cut_off(tmp_path: Path, name: str
 @EVERY
 @pytest.mark.parametrize("packing", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
 @given(data=st.data())
-def test_damaged_compressed_files_give_what_comes_before_the_damage(
+def test_records_before_the_damage_of_a_compressed_file_are_read(
     tmp_path: Path, packing: Callable[[bytes], bytes], data: st.DataObject
 ) -> None:
     content = bytearray(packing(GOOD["pcap"]))
@@ -168,7 +168,7 @@ def _peak(path: Path) -> int:
 
 @pytest.mark.parametrize("kind", ["empty packets", "empty sections", "interfaces", "empty blocks"])
 @pytest.mark.slow
-def test_many_small_things_take_bounded_memory(
+def test_files_of_many_small_records_take_bounded_memory(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
@@ -189,7 +189,9 @@ def test_many_small_things_take_bounded_memory(
         (section()[:-4] + b"\x1d\0\0\0", "damaged section header at byte {}: its two lengths differ"),
     ],
 )
-def test_a_wrong_block_ends_the_good_part_and_is_named(tmp_path: Path, more: bytes, problem: str) -> None:
+def test_an_invalid_block_ends_the_valid_part_and_is_reported(
+    tmp_path: Path, more: bytes, problem: str
+) -> None:
     good = section() + interface() + enhanced(FRAMES[0], 1)
     (tmp_path / "a").write_bytes(good + more)
     found = build_index(tmp_path / "a")
@@ -205,7 +207,7 @@ def test_a_wrong_block_ends_the_good_part_and_is_named(tmp_path: Path, more: byt
         (section()[:-4] + b"\x1d\0\0\0", "two lengths differ"),
     ],
 )
-def test_a_first_section_that_is_wrong_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_an_invalid_first_section_is_reported(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "odd.pcapng").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcapng: .*{said}"):
         build_index(tmp_path / "odd.pcapng")

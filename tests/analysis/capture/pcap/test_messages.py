@@ -1,4 +1,4 @@
-"""Messages in captures are those that the nodes' own reader takes from the same bytes, or are counted."""
+"""Decoded messages equal those of the nodes' own reader on the same bytes; others are counted."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -71,7 +71,7 @@ def capture(path: Path, parts: Sequence[tuple[int, bytes]], isn: int = 4_294_967
 
 
 def cut(data: bytes, sizes: Iterable[int]) -> list[tuple[int, bytes]]:
-    """Cut a stream into segments of these sizes, over and over."""
+    """Cut a stream into segments of these sizes, repeated."""
     parts, offset = [], 0
     for size in itertools.cycle(sizes):
         if offset >= len(data):
@@ -135,7 +135,7 @@ def test_messages_are_found_however_segments_cut_them(
 
 
 @pytest.mark.parametrize("header", [(3, 1, 5, 0), (1 << 24, 1, 5, 0), (40, 2, 5, 0), (40, 1, 5, 7)])
-def test_what_follows_bytes_that_are_no_header_is_not_decoded(path: Path, header: tuple[int, ...]) -> None:
+def test_decoding_stops_at_an_invalid_header(path: Path, header: tuple[int, ...]) -> None:
     whole = encode([Events(EventKind.DATA, 0, 3, 1, 10, 10, 0, 0, bytes(100))])
     capture(path, cut(whole + HEADER.pack(*header) + bytes(100), [60]))
     tables = extract(path)

@@ -1,4 +1,4 @@
-"""tshark and tcptrace put TCP together to the same bytes, and count the same retransmissions."""
+"""tshark and tcptrace reassemble the same bytes and count the same retransmissions."""
 
 import re
 import subprocess
@@ -26,7 +26,7 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Case:
-    """How one connection's segments come: changes to segments in order; and what else there is of it."""
+    """How one connection's segments arrive: a function that reorders or repeats them, and settings."""
 
     shuffle: Callable[[Ranges, np.random.Generator], Ranges]
     isn: int = 1_000_000
@@ -48,7 +48,7 @@ def again(ranges: Ranges, random: np.random.Generator) -> Ranges:
 
 
 def overlapping(ranges: Ranges, random: np.random.Generator) -> Ranges:
-    """Segments cut otherwise when they come again, with new data behind."""
+    """Retransmit segments with other boundaries and new data at the end."""
     found = list(ranges)
     for place in sorted(random.choice(range(4, len(ranges) - 4), 8, replace=False), reverse=True):
         start, end = ranges[place - 2]
@@ -57,7 +57,7 @@ def overlapping(ranges: Ranges, random: np.random.Generator) -> Ranges:
 
 
 def swapped(ranges: Ranges, random: np.random.Generator) -> Ranges:
-    """Neighbours in the wrong order."""
+    """Swap neighbouring segments."""
     found = list(ranges)
     for place in random.choice(range(1, len(ranges) - 2), 6, replace=False):
         found[place], found[place + 1] = found[place + 1], found[place]
@@ -110,7 +110,7 @@ def connection(name: str, start_ns: int) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All at the same time, but for the ports that are used again."""
+    """Write a capture of all cases at the same time, except those with reused ports."""
     records: list[Record] = []
     for number, name in enumerate(CASES):
         later = 2_000 * STEP_NS if name == "ports used again" else 0
@@ -187,7 +187,7 @@ def test_tshark_counts_the_same_retransmissions(path: Path, ours: dict[str, Stre
     assert sum(found[name] for name in ORDERLY) > 30
 
 
-def test_the_table_of_decoding_says_how_many(path: Path, ours: dict[str, StreamContent]) -> None:
+def test_the_table_of_decoding_counts_retransmissions(path: Path, ours: dict[str, StreamContent]) -> None:
     rows = extract(HostCapture(str(path), "server", *SERVER), CODEC)["decoding"].to_pylist()
     again_in = sum(row["retransmitted_segments"] for row in rows if row["direction"] == "in")
     assert again_in == sum(told.segments_again for told in ours.values())

@@ -82,7 +82,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> Iterator[Stream]:
     made.stop()
 
 
-def test_rows_are_those_of_the_table_as_captures_appear_and_grow_and_the_query_starts_again(
+def test_a_restarted_query_over_growing_captures_gives_the_rows_of_the_table(
     stream: Stream, tmp_path: Path
 ) -> None:
     whole = tmp_path / "whole"
@@ -112,9 +112,7 @@ def test_rows_are_those_of_the_table_as_captures_appear_and_grow_and_the_query_s
     assert found == stream.table(whole)
 
 
-def test_parts_are_read_as_they_are_closed_and_the_last_when_a_file_says_so(
-    stream: Stream, tmp_path: Path
-) -> None:
+def test_parts_are_read_when_closed_and_the_last_after_the_end_marker(stream: Stream, tmp_path: Path) -> None:
     ended = tmp_path / ENDED
     folder = write_parts(stream.captures / "a.pcap", records(), range(PER_PART, COUNT, PER_PART))
     query = stream.start(ended=str(ended))
@@ -139,7 +137,7 @@ def test_a_schema_restricts_the_columns_and_spark_applies_filters(stream: Stream
     assert stream.taken() == [[{"seq": 70, "capture": "a"}, {"seq": 80, "capture": "a"}]]
 
 
-def test_segments_of_a_port_are_picked_where_the_file_is_read(stream: Stream, spark: SparkSession) -> None:
+def test_segments_of_a_port_are_selected_by_the_reading_task(stream: Stream, spark: SparkSession) -> None:
     other = segment(7, bytes(10), dst=("10.0.0.2", 80))
     bare = segment(9)
     write_pcap(stream.captures / "a.pcap", at_intervals([segment(5, bytes(10)), other, bare]))
@@ -150,7 +148,7 @@ def test_segments_of_a_port_are_picked_where_the_file_is_read(stream: Stream, sp
     assert [row["seq"] for row in batch.collect()] == [5]
 
 
-def test_batches_are_bounded_and_all_that_is_there_can_be_read_at_once(stream: Stream) -> None:
+def test_batches_are_bounded_and_available_now_reads_everything(stream: Stream) -> None:
     for name in "ab":
         write_pcap(stream.captures / f"{name}.pcap", records())
     query = stream.start("capture string, seq bigint", all_now=True, maxBytesPerTrigger="1000")
@@ -179,7 +177,7 @@ def test_a_captures_errors_are_in_the_querys_progress(stream: Stream) -> None:
     assert there["captures"]["b.pcap"]["bytes"] == read["b.pcap"]["bytes"]
 
 
-def test_a_file_that_is_no_capture_ends_the_query_by_name_unless_such_are_passed_over(
+def test_a_file_other_than_a_capture_ends_the_query_unless_ignored(
     stream: Stream,
 ) -> None:
     write_pcap(stream.captures / "good.pcap", records())

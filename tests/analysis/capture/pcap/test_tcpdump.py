@@ -21,7 +21,7 @@ NAMESPACE = (
 
 
 @pytest.mark.network
-def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path) -> None:
+def test_messages_of_a_real_connection_are_decoded_as_sent(tmp_path: Path) -> None:
     chance = random.Random(1)
     sent = []
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""A capture read window by window gives what a dumb reader of the whole gives, however it is cut."""
+"""Reading a capture in any windows equals a simple reader of the whole capture."""
 
 from dataclasses import replace
 from itertools import chain, pairwise
@@ -89,7 +89,9 @@ def cuts_of(draw: st.DataObject, sent: list[Sent]) -> list[int]:
 
 @given(sent=captures, draw=st.data())
 @pytest.mark.slow
-def test_windows_change_nothing_while_all_waits(path: Path, sent: list[Sent], draw: st.DataObject) -> None:
+def test_reading_in_windows_gives_the_same_messages(
+    path: Path, sent: list[Sent], draw: st.DataObject
+) -> None:
     found = windowed(path, sent, cuts_of(draw, sent), EVER)
     for name, wanted in whole.tables(sent, CODEC).items():
         assert len(found[name]) == len(wanted)
@@ -98,7 +100,7 @@ def test_windows_change_nothing_while_all_waits(path: Path, sent: list[Sent], dr
 
 @given(sent=captures, draw=st.data())
 @pytest.mark.slow
-def test_given_out_at_once_messages_are_the_same_but_for_what_came_again_later(
+def test_without_waiting_only_later_retransmissions_are_missed(
     path: Path, sent: list[Sent], draw: st.DataObject
 ) -> None:
     assume(sent[0].flags & SYN)  # without it, where a stream begins is only known after a while
@@ -117,7 +119,7 @@ def test_old_messages_are_emitted_before_the_capture_ends(path: Path) -> None:
     assert [row["stream_offset"] for row in rows["messages"]] == [n * len(data) for n in range(100)]
 
 
-def test_a_connection_that_its_sender_broke_off_is_reset_and_the_next_on_its_ports_is_not(path: Path) -> None:
+def test_a_reset_is_recorded_for_its_connection_and_not_for_the_next(path: Path) -> None:
     first = [Sent(START_NS, 7, SYN, b"", 0), Sent(START_NS + 1, 8, ACK, b"data", 4)]
     reset = [Sent(START_NS + 2, 12, RST, b"", 0)]
     second = [Sent(START_NS + 3, 99, SYN, b"", 0), Sent(START_NS + 4, 100, ACK, b"more", 4)]
@@ -127,7 +129,7 @@ def test_a_connection_that_its_sender_broke_off_is_reset_and_the_next_on_its_por
 
 @given(seed=st.integers(0, 2**32), pieces_max=st.integers(1, 20))
 @settings(max_examples=15)
-def test_behind_a_hole_no_more_waits_than_is_allowed(path: Path, seed: int, pieces_max: int) -> None:
+def test_waiting_segments_after_a_gap_are_bounded(path: Path, seed: int, pieces_max: int) -> None:
     random = np.random.default_rng(seed)
     data = b"".join(bytes(part) for _ in range(100) for part in CODEC.encode(Subscribe(1, 2)))
     ranges = [(n * 10, n * 10 + 10) for n in range(len(data) // 10) if random.random() > 0.2]
@@ -145,21 +147,21 @@ def test_behind_a_hole_no_more_waits_than_is_allowed(path: Path, seed: int, piec
 
 
 def reassembled(rows: list[tuple[int, int, int]]) -> whole.Stream:
-    """Put segments together at once: flags, sequence number and length of each, one a nanosecond."""
+    """Reassemble segments at once: flags, sequence number and length of each, one per nanosecond."""
     flags, seq, length = np.array(rows, np.int64).T
     at = np.arange(len(rows))
     [stream] = whole.reassemble(TcpSegments(at, seq % 2**32, flags, at * 100_000, length, length))
     return stream
 
 
-def test_sequence_numbers_wrap_as_often_as_they_like() -> None:
+def test_sequence_numbers_may_wrap_repeatedly() -> None:
     step = 1 << 28
     stream = reassembled([(ACK, n * step - 5, step) for n in range(100)])
     assert stream.settled.pieces.end[-1] == 100 * step
     assert stream.settled.missing[0].size == 0
 
 
-def test_a_stray_of_an_earlier_connection_is_counted_and_left_out() -> None:
+def test_a_segment_of_an_earlier_connection_is_counted_and_ignored() -> None:
     strays = [(ACK, 101 - 50_000, 20), (ACK, 105 + WINDOW_BYTES_MAX + 5, 20)]
     stream = reassembled([(SYN, 100, 0), (ACK, 101, 4), *strays, (ACK, 105, 6)])
     counted = stream.connection.stray_segments, stream.connection.segments, stream.settled.pieces.end[-1]

@@ -1,4 +1,4 @@
-"""Two ends that speak TLS in memory, and what they say as segments of TCP in a capture."""
+"""A TLS connection in memory, and its bytes as TCP segments of a capture."""
 
 import contextlib
 import ssl

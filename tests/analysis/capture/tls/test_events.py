@@ -1,4 +1,4 @@
-"""Events in TLS connections are found with the keys that programs logged; what cannot be read is said."""
+"""Events in TLS connections are found with logged keys; unread records are reported."""
 
 import itertools
 import ssl
@@ -134,14 +134,14 @@ def test_events_are_found_in_both_directions(capture, port):
     assert sum(row["messages"] for row in counts) == 3
 
 
-def test_an_event_stands_where_its_bytes_are_in_the_stream(capture):
+def test_a_decrypted_event_has_the_offset_of_its_bytes(capture):
     rows = capture.rows(PLAIN)
     begin, _ = records(capture.talks[PLAIN].stream(by_client=True))[-1]
     assert [row["stream_offset"] - begin for row in rows] == [5, 5 + SIZE + 2]
     assert [row["length"] for row in rows] == [SIZE, SIZE]
 
 
-def test_an_event_is_whole_when_the_last_segment_of_its_record_is_there(capture):
+def test_a_decrypted_event_is_complete_with_the_last_segment_of_its_record(capture):
     [row] = capture.rows(WHOLE)
     begin, end = records(capture.talks[WHOLE].stream(by_client=True))[-1]
     sent, segments = len(capture.sent[WHOLE]), -(-(end - begin) // 64)
@@ -149,7 +149,7 @@ def test_an_event_is_whole_when_the_last_segment_of_its_record_is_there(capture)
     assert row["t_first_ns"] == capture.at_ns(WHOLE) + (sent - segments) * STEP_NS
 
 
-def test_an_event_may_go_on_in_the_next_record(capture):
+def test_an_event_may_span_records(capture):
     rows = capture.rows(CUT)
     (first, _), (second, _), (third, _) = records(capture.talks[CUT].stream(by_client=True))[-3:]
     assert [row["first_seq"] for row in rows] == [1, 2]
@@ -158,12 +158,12 @@ def test_an_event_may_go_on_in_the_next_record(capture):
     assert ends == [second + 5 + SIZE - 17, third + 5 + 10]
 
 
-def test_segments_may_come_in_any_order_and_again(capture):
+def test_reordered_and_repeated_segments_are_accepted(capture):
     assert capture.seqs(DISORDER) == list(range(1, 30))
     assert any(row["retransmitted"] for row in capture.rows(DISORDER))
 
 
-def test_a_connection_in_the_clear_is_searched_as_it_is(capture):
+def test_a_cleartext_connection_is_searched_directly(capture):
     assert capture.seqs(CLEAR) == [2]
 
 
@@ -173,7 +173,7 @@ def test_a_connection_whose_keys_were_not_logged_is_reported(capture, port):
     assert capture.incoming(port)["stopped"] == NO_KEYS
 
 
-def test_behind_bytes_that_are_missing_nothing_is_read(capture):
+def test_no_record_after_missing_bytes_is_read(capture):
     assert capture.seqs(HOLE) == [1]
     counts = capture.incoming(HOLE)
     assert counts["missing_bytes"] > SIZE
@@ -223,7 +223,9 @@ FAILING = '#!/bin/sh\ntest "$1" = -G && exit 0\necho "it is Friday" >&2\nexit 3\
         pytest.param("keys", FAILING, "tshark ended with code 3: it is Friday", id="with a failing tshark"),
     ],
 )
-def test_without_means_nothing_is_read_and_that_is_reported(tmp_path, own, monkeypatch, log, program, said):
+def test_without_keys_or_tshark_records_are_reported_as_unread(
+    tmp_path, own, monkeypatch, log, program, said
+):
     talk = spoken([(True, payload(1)), (False, payload(2))], own, log and tmp_path / log)
     if program is not None:
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))

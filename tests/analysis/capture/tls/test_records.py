@@ -1,4 +1,4 @@
-"""A stream is cut into records, however its bytes come; what is none is said or searched as it is."""
+"""A stream is cut into TLS records in any segmentation; other streams are reported or searched directly."""
 
 import random
 import struct
@@ -47,7 +47,7 @@ def counted(folder: Path, captured: list[bytes]) -> dict[str, object]:
 
 
 @given(st.lists(st.binary(min_size=25, max_size=200), max_size=12), st.data())
-def test_all_records_of_a_stream_are_found_however_their_bytes_come(tmp_path_factory, bodies, data):
+def test_all_records_are_found_in_any_segmentation(tmp_path_factory, bodies, data):
     stream = record(22, HELLO) + b"".join(record(23, body) for body in bodies)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=30))
     first, *parts = frames(stream, cuts)
@@ -62,12 +62,12 @@ def test_all_records_of_a_stream_are_found_however_their_bytes_come(tmp_path_fac
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=10))
-def test_nothing_that_comes_breaks_it(tmp_path_factory, stream, cuts):
+def test_any_stream_is_cut_or_refused(tmp_path_factory, stream, cuts):
     row = counted(tmp_path_factory.mktemp("any"), frames(stream, [cut for cut in cuts if cut < len(stream)]))
     assert row["undecoded_bytes"] + row["unfinished_bytes"] <= len(stream)
 
 
-def test_the_beginning_of_a_record_at_the_end_is_counted(tmp_path):
+def test_a_truncated_last_record_is_counted(tmp_path):
     stream = record(22, HELLO) + record(23, bytes(100))[:60]
     row = counted(tmp_path, frames(stream, []))
     assert (row["unfinished_bytes"], row["undecoded_bytes"], row["stopped"]) == (60, 0, None)

@@ -1,9 +1,9 @@
-"""Nights that are like those of real testbeds, from a seed: what a metric's median of a night's runs wanders
-like when nothing changed, and the same with a change planted.
+"""Simulated nights with the noise of real testbeds, from a seed: the medians of a metric without a change,
+and with a planted one.
 
-Three kinds, after what repeated runs here showed: throughput wanders a little, latency more and rather
-upwards, recovery most, as it hangs on where in a period the link broke. On top of it every kind has nights
-when the machine was busy (a factor for all runs of the night) and runs that are far off.
+Three kinds, after repeated runs on this testbed: throughput varies little, latency more and mostly upwards,
+and recovery most, since it depends on the phase of a period at which the link failed. On top of it every kind
+has nights when the machine was busy (a factor for all runs of the night) and runs that are far off.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def nights(
     worse_from: int | None = None,
     fraction: float = 0.0,
 ) -> Nights:
-    """`count` nights of `repeat` runs each; from `worse_from` on worse by `fraction`."""
+    """Return `count` nights of `repeat` runs each, worse by `fraction` from `worse_from` on."""
     shared = np.zeros(count)
     drawn = rng.normal(0, kind.night * np.sqrt(1 - kind.neighbours**2), count)
     for night in range(count):

@@ -1,4 +1,6 @@
-"""A level that lasts is found where it began; noise, single nights and slow weeks are not."""
+"""Lasting changes of level are found at their beginning; noise, single nights and slow weeks are not
+reported.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def test_quiet_years_have_none(kind):  # type: ignore[no-untyped-def]
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )  # fmt: skip
-def test_planted_changes_are_found_within_so_many_nights(kind, fraction, within):  # type: ignore[no-untyped-def]
+def test_planted_changes_are_found_within_the_stated_nights(kind, fraction, within):  # type: ignore[no-untyped-def]
     found = 0
     for seed in range(10):
         rng = np.random.default_rng([seed, 4])
@@ -53,13 +55,13 @@ def test_the_range_of_a_change_point_mostly_contains_it() -> None:
     assert held >= 0.92 * found
 
 
-def test_a_change_and_its_mending_are_two() -> None:
+def test_a_change_and_its_reversal_are_two_change_points() -> None:
     series = nights(THROUGHPUT, 200, np.random.default_rng(1), worse_from=120, fraction=0.1).medians
     series[150:] /= 0.9
     assert [shift.at for shift in change_points(series)] == [120, 150]
 
 
-def test_less_nights_than_a_piece_has_are_no_new_level() -> None:
+def test_fewer_nights_than_the_shortest_piece_are_no_new_level() -> None:
     series = nights(THROUGHPUT, 200, np.random.default_rng(1)).medians
     series[100 : 100 + LEVEL_MIN - 2] *= 3
     assert change_points(series) == []

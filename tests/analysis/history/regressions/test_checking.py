@@ -1,4 +1,4 @@
-"""The check of a night: what was planted in a history is found, with its commits and runs, and no more."""
+"""The check of a night finds exactly the planted changes, with their commits and runs."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_all_planted_changes_are_found_and_no_others(checked: NightFindings) -> 
 
 
 @pytest.mark.parametrize("change", PLANTED[:3], ids=lambda each: each.metric)
-def test_a_finding_says_since_when_and_how_much(checked: NightFindings, change: Planted) -> None:
+def test_a_finding_has_its_start_and_size(checked: NightFindings, change: Planted) -> None:
     found = finding_of(checked.findings, change.entry, change.metric)
     assert found.kind == "change point"
     assert found.earliest_night <= night_of(change.night) <= found.latest_night
@@ -66,9 +66,7 @@ def test_a_finding_says_since_when_and_how_much(checked: NightFindings, change: 
     assert not found.new  # a check of the nights before knew of it
 
 
-def test_the_commits_are_those_beside_every_night_that_it_may_be(
-    planted: History, checked: NightFindings
-) -> None:
+def test_the_commits_enclose_the_whole_range_of_nights(planted: History, checked: NightFindings) -> None:
     found = finding_of(checked.findings, CUT, SWITCH)
     runs = planted.runs(HistoryFilter(entry=CUT)).to_pylist()
     commits = {run["night"]: run["commit"] for run in runs}
@@ -92,14 +90,14 @@ def test_a_large_deviation_tonight_fails_the_night(checked: NightFindings) -> No
     assert (lost.before, lost.after, lost.change, lost.interval) == (0.0, 2.0, None, None)
 
 
-def test_findings_are_sorted_by_what_presses(checked: NightFindings) -> None:
+def test_findings_are_sorted_by_urgency(checked: NightFindings) -> None:
     found = checked.findings
     assert [each.new for each in found] == [True, True, False, False, False]
     assert [each.entry for each in found] == [CRASH, FANOUT, CUT, LOADED, FAST]
 
 
 @pytest.mark.slow
-def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: History) -> None:
+def test_a_change_point_is_new_on_the_first_night_that_detects_it(planted: History) -> None:
     series = [each for each in series_of(planted.runs(), planted.metrics()) if each.metric == P50]
     known = [
         [each.new for each in found if each.kind == "change point"]
@@ -112,7 +110,7 @@ def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: Hist
 
 
 @pytest.mark.slow
-def test_nights_on_a_new_level_that_is_known_are_not_far_off(planted: History) -> None:
+def test_nights_on_a_known_new_level_are_not_reported(planted: History) -> None:
     found = check_night(planted, night_of(108)).findings
     assert finding_of(found, CUT, SWITCH).kind == "change point"
 

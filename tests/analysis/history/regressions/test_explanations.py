@@ -1,4 +1,4 @@
-"""A finding names the nights, commits and runs beside every place where the change may be."""
+"""A finding names the nights, commits and runs around the range of its change."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def a_table(**late: str) -> pa.Table:
     return pa.table({**columns, "commit": commits, "run": [f"r{run}" for run in range(2 * NIGHTS)]})
 
 
-def test_the_commits_are_beside_the_whole_range_and_the_nights_are_the_likeliest() -> None:
+def test_commits_enclose_the_range_and_nights_are_the_likeliest() -> None:
     series = a_series()
     found = finding_from_shift(series, SHIFT, a_table(), 0.999, new=True)
     assert (found.last_good_commit, found.first_bad_commit) == ("c17", "c22")
@@ -63,7 +63,9 @@ def test_other_changes_in_the_range_are_named() -> None:
     [(120.0, "lower", "worse", 0.2), (80.0, "lower", "better", -0.2), (120.0, "higher", "better", 0.2),
      (80.0, "higher", "worse", -0.2)],
 )  # fmt: skip
-def test_worse_is_what_the_metric_says(after: float, better: str, direction: str, change: float) -> None:
+def test_the_direction_follows_from_the_metric(
+    after: float, better: str, direction: str, change: float
+) -> None:
     found = finding_from_shift(a_series(after=after, better=better), SHIFT, a_table(), 0.999, new=True)
     assert (found.direction, found.change) == (direction, pytest.approx(change))
     assert found.interval == pytest.approx((change, change))  # nights that never differ
@@ -74,7 +76,7 @@ def test_a_change_from_nothing_has_no_fraction() -> None:
     assert (found.before, found.after, found.change, found.interval) == (0.0, 3.0, None, None)
 
 
-def test_a_night_is_new_when_three_runs_could_first_tell() -> None:
+def test_a_departure_is_new_on_the_first_night_with_three_runs() -> None:
     last = NIGHTS - 1
 
     def is_new(since: int) -> bool:

@@ -1,4 +1,4 @@
-"""Every failure counts, is of one kind, and says whether it is new, lasting, now and then, or over."""
+"""Every failure counts, has one kind, and is new, lasting, flaky or over."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def row(verdict: str = "passed", **changes: Any) -> dict[str, Any]:
         (row("crashed"), [], FailureKind.HARNESS, "completed"),  # it ran, and was never analysed
     ],
 )
-def test_a_failure_is_of_one_kind(
+def test_each_failure_has_one_kind(
     run: dict[str, Any], missed: list[str], kind: FailureKind | None, said: str
 ) -> None:
     assert failure_of(run, missed) is kind
@@ -48,8 +48,9 @@ def test_a_failure_is_of_one_kind(
 
 
 def nights(*held: str) -> tuple[list[dict[str, Any]], Expectations, str]:
-    """Nights of runs: a letter each, `+` for an expectation that held, `-` for one that did not, `i`
-    invalid, `c` crashed. Returns what `flakes_of` takes."""
+    """Return nights of runs from text, a letter for each run: `+` for an expectation that held, `-` for one
+    that did not, `i` invalid, `c` crashed. Returns what `flakes_of` takes.
+    """
     runs, expectations = [], {}
     for day, each in enumerate(held):
         night = f"2026-{1 + day // 28:02}-{1 + day % 28:02}"
@@ -72,7 +73,7 @@ def test_a_run_that_never_failed_is_no_flake() -> None:
     assert flakes_of(*nights("+++", "+++")) == []
 
 
-def test_a_run_that_passed_afterwards_takes_nothing_back() -> None:
+def test_a_later_passed_run_does_not_hide_a_failure() -> None:
     flake = only("+++", "-++")
     assert (flake.failed, flake.runs, flake.tonight, flake.pattern) == (1, 6, 1, "new")
     assert flake.rate == pytest.approx(1 / 6)
@@ -91,7 +92,7 @@ def test_a_run_that_passed_afterwards_takes_nothing_back() -> None:
         (["-", *["+"] * FLAKE_OVER_NIGHTS], "over", None),
     ],
 )
-def test_how_it_fails(held: list[str], pattern: str, since: str | None) -> None:
+def test_the_pattern_of_a_failure(held: list[str], pattern: str, since: str | None) -> None:
     flake = only(*held)
     assert (flake.pattern, flake.failing_since) == (pattern, since)
 
@@ -105,7 +106,7 @@ def test_an_expectation_is_counted_among_runs_that_are_sound() -> None:
     assert FailureKind.HARNESS not in flakes
 
 
-def test_the_most_pressing_flakes_come_first() -> None:
+def test_the_most_urgent_flakes_come_first() -> None:
     runs, expectations, night = nights("+", "+", "-")
     for run in runs:
         expectations[run["night"], run["run"]].append(("old", run["night"] != "2026-01-01"))

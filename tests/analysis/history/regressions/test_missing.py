@@ -1,4 +1,4 @@
-"""A figure that was always there and is no longer measured is a finding; one that came and went is none."""
+"""A figure that was always measured and no longer is, is a finding; an intermittent figure is not."""
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,7 @@ def checked(tables: Tables, night: int = NIGHTS - 1) -> NightFindings:
 
 
 @pytest.mark.slow
-def test_a_figure_that_no_run_of_tonight_has_makes_the_night_fail(year: Tables) -> None:
+def test_a_figure_missing_in_all_runs_of_tonight_fails_the_night(year: Tables) -> None:
     result = checked(without(year, lacking(59)))
     (found,) = result.worse
     assert (found.metric, found.direction, found.after, found.change) == (SETTLED, "worse", None, None)
@@ -65,7 +65,7 @@ def test_a_figure_that_no_run_of_tonight_has_makes_the_night_fail(year: Tables) 
     assert len(found.runs_after) == 3
 
 
-def test_after_ten_nights_it_is_still_found_but_no_news(year: Tables) -> None:
+def test_after_ten_nights_a_missing_figure_is_no_longer_new(year: Tables) -> None:
     result = checked(without(year, lacking(*range(50, 60))))
     (found,) = result.findings
     assert (found.metric, found.kind, found.new) == (SETTLED, "change point", False)
@@ -73,7 +73,7 @@ def test_after_ten_nights_it_is_still_found_but_no_news(year: Tables) -> None:
     assert result.worse == ()
 
 
-def test_a_missing_figure_is_new_once_and_pressing_until_it_is_a_level(year: Tables) -> None:
+def test_a_missing_figure_is_new_once_and_urgent_until_it_is_a_level(year: Tables) -> None:
     tables = without(year, lacking(*range(50, 60)))
     assert findings(tables, 49) == ()
     assert [findings(tables, night)[0].new for night in range(50, 56)] == [True, *[False] * 5]
@@ -95,7 +95,7 @@ def test_a_figure_that_was_often_missing_or_is_present_is_no_finding(year: Table
     assert findings(without(year, lack)) == ()
 
 
-def test_invalid_runs_say_nothing_of_what_is_measured(year: Tables) -> None:
+def test_invalid_runs_do_not_count_as_missing_figures(year: Tables) -> None:
     runs, metrics, expectations = without(year, lacking(59))
     valid = [night != night_of(59) for night in runs["night"].to_pylist()]
     runs = runs.set_column(runs.schema.get_field_index("valid"), "valid", pa.array(valid))

@@ -64,5 +64,5 @@ def test_a_change_is_found_within_as_many_nights_as_promised(
     assert found.earliest_night <= night_of(NIGHTS - within) <= found.latest_night
 
 
-def test_nothing_else_is_found_beside_them(checked: NightFindings) -> None:
+def test_no_other_findings_are_reported(checked: NightFindings) -> None:
     assert len(checked.findings) == len(PROMISED)

@@ -1,4 +1,4 @@
-"""The rank sum is exact, errs on the safe side where values are tied, and heeds nights that resemble."""
+"""The rank sum test is exact, conservative with ties, and corrected for correlated nights."""
 
 from itertools import combinations
 
@@ -10,7 +10,7 @@ from analysis.history.regressions.change_points import deflated, neighbours_corr
 
 
 def counted_out(one: list[float], other: list[float]) -> float:
-    """All ways to choose which of the numbers are in the first group, and how many are as extreme."""
+    """Return the p-value by enumerating all assignments of the numbers to the first group."""
 
     def pairs(chosen: tuple[float, ...], rest: list[float]) -> int:
         won = sum(a > b for a in chosen for b in rest)
@@ -25,7 +25,7 @@ def counted_out(one: list[float], other: list[float]) -> float:
     return sum(each >= found for each in ways) / len(ways)
 
 
-def test_small_groups_are_counted_out() -> None:
+def test_small_groups_match_an_exhaustive_count() -> None:
     one, other = [5.0, 9.0, 10.0, 11.0], [1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0]
     assert rank_sum_p(np.array(one), np.array(other)) == pytest.approx(counted_out(one, other))
 
@@ -38,14 +38,14 @@ def test_the_rank_sum_test_agrees_with_scipy(few: int, many: int) -> None:
     assert rank_sum_p(one, other) == pytest.approx(expected, rel=1e-6)
 
 
-def test_five_nights_apart_from_sixty_are_no_chance_and_four_could_be() -> None:
+def test_five_of_sixty_nights_are_significant_and_four_are_not() -> None:
     among_hundreds = 0.05 / 800 / 65
     before = np.arange(60.0)
     assert rank_sum_p(100 + np.arange(5.0), before) < among_hundreds
     assert rank_sum_p(100 + np.arange(4.0), before) > among_hundreds
 
 
-def test_ties_never_make_a_difference_surer() -> None:
+def test_ties_never_increase_significance() -> None:
     before, after = np.repeat([7.0, 7.5], [50, 10]), np.array([7.5, 7.5, 7.5, 7.5, 7.0, 7.5])
     rng = np.random.default_rng(1)
     for _ in range(50):
@@ -58,12 +58,12 @@ def test_no_values_give_no_result() -> None:
     assert rank_sum_p(np.array([]), np.array([1.0])) == 1.0
 
 
-def test_neighbours_that_resemble_make_less_sure() -> None:
+def test_correlated_neighbours_reduce_significance() -> None:
     assert deflated(1e-6, 0.0) == 1e-6
     assert 1e-6 < deflated(1e-6, 0.3) < deflated(1e-6, 0.6) < 1.0
 
 
-def test_how_much_nights_resemble_is_measured_in_ranks() -> None:
+def test_the_correlation_of_neighbours_uses_ranks() -> None:
     rng = np.random.default_rng(3)
     alone = rng.standard_normal(400)
     alike = alone.copy()

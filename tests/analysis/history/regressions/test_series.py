@@ -1,4 +1,4 @@
-"""Series hold what was measured, sorted by night, and nothing of runs that do not count."""
+"""Series have the measured figures, sorted by night, without runs that do not count."""
 
 from pathlib import Path
 

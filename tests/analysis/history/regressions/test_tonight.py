@@ -1,4 +1,4 @@
-"""One night far off is found the same morning if its runs agree; a run that is far off is not."""
+"""A deviating night is found at once if its runs agree; a single deviating run is not."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def is_found(series: Nights, level_from: int = 0, resolution: float = 0.01) -> b
 
 
 def of_counts(*counts: tuple[float, ...]) -> Nights:
-    """Nights of counts, each night's runs."""
+    """Return nights with these counts, one list per night's runs."""
     arrays = [np.array(each, float) for each in counts]
     return Nights(
         *(np.array([how(each) for each in arrays]) for how in (np.median, np.min, np.max)),
@@ -44,7 +44,7 @@ def test_a_large_change_is_found_on_its_first_night(kind, fraction):  # type: ig
     assert found >= 18
 
 
-def test_single_runs_have_to_say_it_three_nights_in_a_row() -> None:
+def test_single_runs_must_agree_on_three_consecutive_nights() -> None:
     series = nights(THROUGHPUT, 103, np.random.default_rng(1), repeat=1, worse_from=100, fraction=0.3)
     assert [is_found(until(night, series)) for night in (101, 102, 103)] == [False, False, True]
     departed = departure(series, 0, 0.01)
@@ -53,28 +53,28 @@ def test_single_runs_have_to_say_it_three_nights_in_a_row() -> None:
     assert departed.after / departed.before == pytest.approx(0.7, abs=0.03)
 
 
-def test_one_run_of_three_that_is_like_the_others_is_enough_to_be_like_them() -> None:
+def test_one_usual_run_of_three_makes_the_night_usual() -> None:
     series = nights(LATENCY, 101, np.random.default_rng(1))
     off = Nights(series.medians.copy(), series.lowest, series.highest, series.runs)
     off.medians[100] *= 2
     assert not is_found(off)
 
 
-def test_an_outlier_in_the_past_hides_nothing() -> None:
+def test_a_past_outlier_hides_no_departure() -> None:
     series = nights(THROUGHPUT, 101, np.random.default_rng(1), worse_from=100, fraction=0.3)
     for values in (series.medians, series.lowest, series.highest):
         values[50] *= 0.3
     assert is_found(series)
 
 
-def test_a_night_is_held_against_the_level_since_the_last_change() -> None:
+def test_a_night_is_compared_with_the_level_since_the_last_change() -> None:
     series = nights(THROUGHPUT, 121, np.random.default_rng(1), worse_from=100, fraction=0.1)
     assert is_found(until(101, series))
     assert not is_found(series, level_from=100)
 
 
 def constant(*values: float) -> Nights:
-    """Nights of three runs each that all have this value."""
+    """Return nights of three runs each with this value."""
     return of_counts(*((value,) * 3 for value in values))
 
 
@@ -83,7 +83,7 @@ def test_a_constant_figure_is_flagged_on_its_first_deviation(tonight: float) -> 
     assert is_found(constant(*[1.0] * 100, tonight))
 
 
-def test_a_difference_below_what_a_figure_resolves_is_none_where_nothing_ever_varied() -> None:
+def test_differences_below_the_resolution_of_a_constant_figure_are_ignored() -> None:
     assert not is_found(constant(*[1.0] * 100, 1.03), resolution=0.02)
 
 
@@ -111,5 +111,5 @@ def test_losses_are_found_again_until_they_end() -> None:
     assert first_nonzero_count(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0), (0, 0, 0))) is None
 
 
-def test_losses_that_come_and_go_are_no_news() -> None:
+def test_recurring_losses_are_not_new() -> None:
     assert first_nonzero_count(of_counts(*[(0, 0, 0)] * 20, (0, 3, 0), *[(0, 0, 0)] * 5, (0, 1, 0))) is None

@@ -1,4 +1,4 @@
-"""A run whose tables are written by hand: one event, published in r2 and under way while r2-r3 is cut."""
+"""A run with hand-written tables: one event, published in r2 and in transit while r2-r3 is cut."""
 
 import json
 from ipaddress import ip_address

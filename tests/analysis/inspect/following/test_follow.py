@@ -1,4 +1,4 @@
-"""`cutset follow`: what it says of an event that was sent round a cut, against hand-written tables."""
+"""`cutset follow` on hand-written tables: an event that took a detour around a cut."""
 
 import json
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_the_whole_path_is_reported(followed, capsys, stream):
     assert capsys.readouterr().out == EXPECTED
 
 
-def test_packets_say_how_long_the_same_byte_took_from_the_place_before(followed, capsys):
+def test_packet_lines_have_the_time_since_the_previous_place(followed, capsys):
     assert cutset(["follow", str(followed.path), "2", str(SEQ), "--packets"]) == 0
     shown = [line.split() for line in capsys.readouterr().out.splitlines() if "bytes 0..2999" in line]
     of_detour = [row for row in shown if row[0] in ("6.000000", "6.001000", "6.045000")]
@@ -106,7 +106,7 @@ BATCH = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10}
 
 
 def test_a_wait_names_the_fault_and_the_retransmission_that_ended_it(tmp_path):
-    """The batch has to wait for 100 earlier bytes, which the cut lost and TCP sends three times."""
+    """The batch waits for 100 earlier bytes, which were lost in the cut and which TCP sends three times."""
     world = Scenario()
     world.send("EVENTS", "r1-proxy-0", "r2-proxy-0", 0, 50, **BATCH)
     world.send(
@@ -142,7 +142,7 @@ def test_a_retransmission_without_a_fault_names_none(tmp_path):
     assert story.reasons[0].text == "r2-proxy-0 -> r3-client-0: retransmission (1 x)"
 
 
-def test_servers_that_never_sent_an_event_on_are_named_with_the_end_of_the_connection(tmp_path, capsys):
+def test_servers_that_never_forwarded_an_event_are_named_with_the_connections_end(tmp_path, capsys):
     world = Scenario()
     world.send("NOTHING", "r2-proxy-0", "r2-client-0", 0, 2)
     world.packet("r2-proxy-0", ZERO + CUT + 90 * MS, flags=1)
@@ -156,7 +156,7 @@ def test_servers_that_never_sent_an_event_on_are_named_with_the_end_of_the_conne
     )
 
 
-def test_a_lost_copy_says_how_its_connection_ended(tmp_path):
+def test_a_lost_copy_is_shown_with_the_end_of_its_connection(tmp_path):
     world = Scenario()
     world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", 0, None, **BATCH)
     world.packet("r2-proxy-0", ZERO + CUT + 900 * MS, flags=20)
@@ -168,7 +168,7 @@ def test_a_lost_copy_says_how_its_connection_ended(tmp_path):
 @pytest.mark.parametrize(
     ("took_ms", "link_ms", "queued_ms"), [(14, 14, 0), (17, 17, 0), (19.5, 19.5, 0), (25, 20, 5)]
 )
-def test_delay_within_the_jitter_is_the_links_and_no_queueing(tmp_path, took_ms, link_ms, queued_ms):
+def test_delay_within_the_jitter_counts_as_link_delay(tmp_path, took_ms, link_ms, queued_ms):
     world = Scenario()
     for link in world.run["plan"]["links"]:
         link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000  # 3 ms over all three
@@ -203,7 +203,7 @@ def test_a_later_copy_is_distinguished_from_the_first(tmp_path):
     assert any("duplicate: the receiver already had it" in line for line in lines(story, metadata))
 
 
-def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path):
+def test_events_of_a_restarted_driver_are_matched_to_its_own_publication(tmp_path):
     world = Scenario()
     batch = {"stream": 2, "count": 10}
     driver, head = "r2-driver-0", "r2-proxy-0"
@@ -217,8 +217,8 @@ def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path
     assert published == [0, 500 * MS]
 
 
-def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tmp_path):
-    """It counts its requests on each by itself, and was told last of the other one."""
+def test_events_of_a_driver_with_two_streams_are_matched_by_stream(tmp_path):
+    """It numbers its requests per stream, and the other stream was answered last."""
     world = Scenario()
     driver, batch = "r2-driver-0", {"count": 10}
     for stream, head, took_ms in ((2, "r2-proxy-0", 20), (0, "r0-proxy-0", 5)):
@@ -242,7 +242,7 @@ def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tm
         (-15.5, -15.2, "although the link was up"),
     ],
 )
-def test_the_last_packets_caught_by_a_cut_are_known_from_their_entry_time(tmp_path, sent_ms, entered_ms, why):
+def test_packets_lost_in_a_cut_are_recognised_by_their_entry_time(tmp_path, sent_ms, entered_ms, why):
     """The event takes 1 ms over the LAN, then 15 ms over the link."""
     world = Scenario()
     batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
@@ -257,7 +257,7 @@ def test_the_last_packets_caught_by_a_cut_are_known_from_their_entry_time(tmp_pa
     assert story.detour.endswith(why)
 
 
-def test_json_says_the_same(followed, capsys):
+def test_json_output_equals_the_text(followed, capsys):
     assert cutset(["follow", str(followed.path), "2", str(SEQ), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["request"], told["last"], told["published_s"]) == (REQUEST, "r3-client-1", 4.995)
@@ -299,7 +299,7 @@ def published(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("nth", "seq"), [("+1", 101), ("+3", 103), ("+4", 104), ("+10", 110)])
-def test_an_event_is_counted_from_a_fault(published, capsys, nth, seq):
+def test_after_counts_events_from_a_fault(published, capsys, nth, seq):
     assert cutset(["follow", str(published.path), "r2", nth, "--after", "cut"]) == 0
     assert capsys.readouterr().out.startswith(f"event {seq} of stream 2 ")
 
@@ -314,7 +314,7 @@ def test_an_event_is_counted_from_a_fault(published, capsys, nth, seq):
         (["+0", "--after", "cut"], 2, "+0 is no sequence number"),
     ],
 )
-def test_what_cannot_be_counted_from_a_fault_is_refused(published, capsys, asked, code, said):
+def test_invalid_counts_from_a_fault_are_refused(published, capsys, asked, code, said):
     assert cutset(["follow", str(published.path), "2", *asked]) == code
     assert said in capsys.readouterr().err
 
@@ -326,8 +326,8 @@ def test_an_event_of_a_system_without_requests_is_followed(followed):
     assert len(found.copies) == len(find(followed, 2, SEQ, metadata).copies) > 0
 
 
-def test_events_are_followed_through_hosts_that_have_or_published_them(tmp_path):
-    """Round the cut by way of the publisher itself, and of a proxy that has the event of its own."""
+def test_paths_through_hosts_with_the_event_or_its_publisher_are_followed(tmp_path):
+    """The detour leads through the publisher itself, and through a proxy that published the event."""
     world, batch = Scenario(), {"stream": 2, "first_seq": 101, "count": 10}
     driver, head, other = "r2-driver-0", "r2-proxy-0", "r1-proxy-0"
     world.send("PUBLISH", driver, head, 0, 2, stream=2, request=1, count=10)

@@ -32,7 +32,7 @@ PROXY_2, PROXY_3, DRIVER, CLIENT = "r2-proxy-0", "r3-proxy-0", "r2-driver-0", "r
 
 
 class Conversation:
-    """One TCP direction: what is sent in it, who sees it and when."""
+    """One TCP direction: its bytes, and the captures that see them."""
 
     def __init__(self, run: "SmallRun", sender: str, receiver: str, sport: int, dport: int) -> None:
         self.run, self.sender, self.receiver = run, sender, receiver
@@ -59,7 +59,7 @@ class Conversation:
         self._see(frame, at_ms, lost=lost)
 
     def _see(self, frame: bytes, at_ms: float, *, lost: bool) -> None:
-        """By the sender, on both sides of the link if there is one, by the receiver."""
+        """Add the frame to the captures of the sender, both sides of the link if any, and the receiver."""
         took_ms = LINK_MS if self.links else LAN_MS
         near, far = self.links or ("", "")
         seen = [(f"{self.sender}-eth0", at_ms), (near, at_ms + 1)]

@@ -1,4 +1,4 @@
-"""Every byte of a message belongs to one field, and says what the codec says."""
+"""Every byte of a message belongs to one field, whose value is that of the codec."""
 
 from dataclasses import fields
 
@@ -19,7 +19,7 @@ def encoded(sent):
 
 
 @given(message())
-def test_the_parts_of_any_message_are_all_its_bytes_in_order(sent):
+def test_dissected_fields_cover_all_bytes_in_order(sent):
     data = encoded(sent)
     at = 0
     for part in parts_of(data):
@@ -93,7 +93,7 @@ def test_uncaptured_fields_have_no_value():
     ]
 
 
-def test_a_body_that_is_not_what_its_type_says_is_shown_as_it_is():
+def test_a_body_that_does_not_fit_its_type_is_shown_raw():
     assert said(encoded(Subscribe(2, 1))[: HEADER_BYTES + 3])[-1] == (8, "000000", "body", 3, "bytes", "")
     unknown = said(b"\0\0\0\6\1\xee\0\0ab")
     assert unknown[2] == (5, "ee", "type", 0xEE, "", "")

@@ -1,4 +1,4 @@
-"""Matches of packet filters, and the names that they refuse."""
+"""Matches of packet filters, and their errors for unknown names."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -86,14 +86,14 @@ MATCHES = {
 
 
 @pytest.mark.parametrize(("options", "matching", "others"), MATCHES.values(), ids=MATCHES)
-def test_a_filter_matches_what_was_asked(options, matching, others):
+def test_a_filter_matches_the_requested_rows(options, matching, others):
     wanted = asked(**options)
     assert [content for content in matching if not holds(wanted, **content)] == []
     assert [content for content in others if holds(wanted, **content)] == []
 
 
 @pytest.mark.parametrize("name", [2, "2", "s2", "r2"])
-def test_a_stream_is_known_by_its_number_and_its_region(name):
+def test_a_stream_is_given_by_number_or_region(name):
     assert asked(streams=(name,)).streams == {2}
 
 
@@ -109,7 +109,7 @@ def test_a_stream_is_known_by_its_number_and_its_region(name):
         ({"advertised": [{"stream": 0, "cnt": 1}, {"stream": 2, "cnt": 6}]}, 6, 6),
     ],
 )
-def test_sequence_numbers_are_those_that_a_message_carries_or_names(content, first, last):
+def test_filters_match_carried_and_named_sequence_numbers(content, first, last):
     content = {"stream": None if "advertised" in content else 2} | content
     for seq, expected in {first - 1: False, first: True, last: True, last + 1: False}.items():
         assert holds(asked(streams=(2,), seq=(seq, seq)), **content) == expected
@@ -159,7 +159,7 @@ def test_a_type_is_found_within_another_message_too():
 
 
 @pytest.mark.parametrize("topic", ["65a1fc02", "65A1FC02", "s2", "2"])
-def test_a_topic_is_known_by_digits_of_its_key_or_by_its_stream(topic):
+def test_a_topic_is_given_by_digits_of_its_key_or_by_stream(topic):
     wanted = by_topic(topics=(topic,))
     assert holds(wanted, key=key_of(2).to_bytes(16, "big"))
     assert not holds(wanted, key=key_of(1).to_bytes(16, "big"))
@@ -174,7 +174,7 @@ def test_messages_of_a_stream_are_also_those_that_only_name_its_topic():
     assert not holds(wanted, key=key_of(2).to_bytes(16, "big"), stream=1)
 
 
-def test_a_topic_that_there_is_not_is_refused_with_those_that_there_are():
+def test_an_unknown_topic_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match=r"no such topic: known are 65a1fc \("):
         by_topic(topics=("cafe",))
 
@@ -188,7 +188,7 @@ def test_all_streams_of_a_topic_lead_to_its_key():
         assert not holds(wanted, key=key_of(3).to_bytes(16, "big"))
 
 
-def test_the_region_of_an_event_is_what_it_visits():
+def test_visits_selects_messages_to_the_region_of_an_event():
     of_a_space = replace(facts_of(), reading=Reading(visits=("EVENTS", "NOTIFY")))
     wanted = make_filter(Query(region_of=("r2", 17)), of_a_space, TYPES)
     visit = {"stream": 2, "first_seq": 17}

@@ -1,4 +1,4 @@
-"""A packet is said to be from one process to another; a host that is none goes by its name or address."""
+"""A packet's comment names both processes; a host without a process has its name or address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The bytes of messages, from whichever capture kept them."""
+"""The bytes of messages, from the captures of sender and receiver."""
 
 import pytest
 

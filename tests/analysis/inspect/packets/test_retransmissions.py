@@ -20,7 +20,7 @@ from tests.analysis.timelines.world import MS, ZERO
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 12)), max_size=12))
-def test_a_segment_was_seen_as_often_as_the_byte_of_it_that_was_seen_most(segments):
+def test_a_segment_counts_as_often_as_its_most_frequent_byte(segments):
     seen, first, times = SeenBytes(), {}, {}
     for t_ns, (start, length) in enumerate(segments):
         for byte in range(start, start + length):
@@ -63,12 +63,12 @@ def test_a_repetition_seen_at_both_ends_counts_once():
     assert joined(sight("a", 10), sight("a", 15), sight("b", 20), sight("b", 25)) == [(10, "ab"), (15, "ab")]
 
 
-def test_a_repetition_that_did_not_come_was_seen_by_its_sender_alone():
+def test_a_lost_repetition_is_seen_only_by_its_sender():
     assert joined(sight("a", 10), sight("a", 15), sight("b", 20)) == [(10, "a"), (15, "ab")]
     assert joined(sight("a", 10), sight("b", 20, offset=10)) == [(10, "a"), (20, "b")]
 
 
-def test_a_duplicate_on_the_way_is_seen_only_by_the_receiver():
+def test_a_duplicate_of_the_network_is_seen_only_by_the_receiver():
     assert joined(sight("b", 5), sight("a", 10)) == [(5, "b"), (10, "a")]
     assert joined(sight("a", 10), sight("b", 10 + 11 * 10**9)) == [(10, "a"), (10 + 11 * 10**9, "b")]
 
@@ -88,7 +88,7 @@ def test_the_time_is_that_of_the_second_sight(small_run):
     assert found(small_run, from_s=5, to_s=5.2) == []
 
 
-def test_messages_are_chosen_as_everywhere(small_run):
+def test_retransmissions_use_the_same_message_filter(small_run):
     assert found(small_run, types=("publish",)) == DUPLICATE
     assert found(small_run, links=("r2-r3",)) == LOST
     assert found(small_run, types=("hello",)) == []

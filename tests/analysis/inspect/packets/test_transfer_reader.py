@@ -29,7 +29,7 @@ def merged(*sources):
 
 
 @given(st.lists(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=5), max_size=5), max_size=5))
-def test_rows_of_all_sources_come_in_order_of_time_whatever_their_batches(sources):
+def test_merged_rows_are_ordered_by_time_for_any_batches(sources):
     steps, everything = [], []
     for source, batches in enumerate(sources):
         times = sorted(t_ns for batch in batches for t_ns in batch)
@@ -43,7 +43,7 @@ def test_rows_of_all_sources_come_in_order_of_time_whatever_their_batches(source
     assert sorted(found) == sorted(everything)
 
 
-def test_the_first_rows_come_before_the_sources_are_used_up():
+def test_the_first_rows_are_yielded_before_all_sources_are_read():
     taken = []
 
     def source(number, starts):
@@ -56,7 +56,7 @@ def test_the_first_rows_come_before_the_sources_are_used_up():
     assert taken == [(0, 0), (1, 50), (0, 2)]
 
 
-def test_a_source_without_matching_rows_does_not_hold_up_the_others():
+def test_a_source_without_matching_rows_does_not_delay_the_others():
     nothing = step(0, [], reached=10)
     found = merge([iter([nothing] * 1), iter([step(1, [5, 20]), step(1, [21])])])
     assert [table.column("t_ns").to_pylist() for table in found] == [[5], [20], [21]]
@@ -116,7 +116,7 @@ def test_row_groups_of_other_senders_are_not_read(tmp_path, asked):
     assert asked == [[1], [2], [3], [4]]  # of the last one it does not stand there who sent
 
 
-def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):
+def test_an_outdated_or_damaged_table_is_refused_with_the_remedy(tmp_path):
     run = write_senders(tmp_path, [1])
     (path,) = run.table("transfers").glob("part-*")
     with pytest.raises(AnalysisError, match="has no column new; `cutset analyze` writes it again"):
@@ -128,7 +128,7 @@ def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):
         list(transfers(run, Filter(), ("t_ns",)))
 
 
-def test_only_the_asked_columns_come_out(tmp_path):
+def test_only_the_requested_columns_are_returned(tmp_path):
     run = write_senders(tmp_path, [1])
     (table,) = transfers(run, Filter(types=frozenset({"EVENTS"})), ("src", "t_ns"))
     assert table.column_names == ["src", "t_ns"]

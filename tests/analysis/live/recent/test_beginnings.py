@@ -61,13 +61,13 @@ def test_the_stream_begins_at_its_first_complete_message(
     assert (found, left) == (expected, CONTENT[expected:])
 
 
-def test_the_beginning_is_found_behind_a_hole_without_earlier_messages(tmp_path: Path):
+def test_the_beginning_is_found_after_a_gap(tmp_path: Path):
     hole = STARTS[1] + 4  # within the second message
     segments = [(hole, CONTENT[hole : hole + 9]), (STARTS[2], CONTENT[STARTS[2] :])]
     assert begin(tmp_path / "hole.pcap", segments)[0] == STARTS[2]
 
 
-def test_nothing_is_left_where_no_message_begins(tmp_path: Path):
+def test_a_stream_without_a_message_boundary_is_dropped(tmp_path: Path):
     inside = CONTENT[STARTS[1] + 8 : STARTS[2]]
     assert begin(tmp_path / "none.pcap", [(STARTS[1] + 8, inside)]) == (None, b"")
 
@@ -79,7 +79,7 @@ def test_a_single_apparent_header_is_not_trusted(tmp_path: Path):
     assert (found, left) == (len(inside), CONTENT)
 
 
-def test_a_connection_that_begins_in_view_is_read_from_its_beginning(tmp_path: Path):
+def test_a_connection_whose_syn_is_seen_is_read_from_its_beginning(tmp_path: Path):
     old = (0, CONTENT[: STARTS[1]])
     path = tmp_path / "anew.pcap"
     frames = [

@@ -86,7 +86,7 @@ def test_messages_sent_just_now_are_not_called_lost(run: RunDirectory):
     assert all(fates[number] == "unseen" for number in range(last_lost + 1, 40))
 
 
-def test_a_packet_that_is_not_written_whole_yet_is_left_out(run: RunDirectory):
+def test_an_incompletely_written_packet_is_ignored(run: RunDirectory):
     sent = messages_every(SECOND // 10, count=30, before_s=3)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     write_parts(run, RECEIVER, [])
@@ -96,7 +96,7 @@ def test_a_packet_that_is_not_written_whole_yet_is_left_out(run: RunDirectory):
     assert [row["cnt"] for row in rows] == list(range(29))
 
 
-def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
+def test_empty_captures_have_no_messages(run: RunDirectory):
     for file in (SENDER, RECEIVER):
         write_parts(run, file, [])
     found = recent_transfers(run, PLAN, CODEC, NOW_S * SECOND)
@@ -123,7 +123,7 @@ def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
         recent_transfers(run, replace(PLAN, captures=()), CODEC, 0)
 
 
-def test_messages_behind_a_hole_in_the_receivers_capture_are_not_called_lost(run: RunDirectory):
+def test_messages_after_a_gap_in_the_receivers_capture_are_not_called_lost(run: RunDirectory):
     sent = messages_every(SECOND // 10, count=40, before_s=4)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent]
@@ -133,7 +133,7 @@ def test_messages_behind_a_hole_in_the_receivers_capture_are_not_called_lost(run
     assert {row["fate"] for row in rows[10:]} == {"unseen"}
 
 
-def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run: RunDirectory):
+def test_only_captures_of_the_hosts_and_their_peers_are_read(run: RunDirectory):
     sent = messages_every(SECOND // 10, count=30, before_s=3)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])

@@ -1,4 +1,4 @@
-"""Charts in pages: nothing that a name could break, data given once, and the library as it was published."""
+"""Charts in pages: names are escaped, data is embedded once, and the library is unchanged."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def chart(*series: ChartSeries, **more: object) -> Chart:
     return Chart(series=series, **looks)  # type: ignore[arg-type]
 
 
-def test_the_library_is_as_its_package_has_it_and_its_licence_is_beside_it() -> None:
+def test_the_embedded_library_equals_the_published_package() -> None:
     sums = dict(reversed(line.split()) for line in (LIBRARY / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == {path.name for path in LIBRARY.iterdir()} - {"SHA256SUMS"}
     assert {name: hashlib.sha256((LIBRARY / name).read_bytes()).hexdigest() for name in sums} == sums
@@ -34,7 +34,7 @@ def test_the_library_is_as_its_package_has_it_and_its_licence_is_beside_it() -> 
     assert sums["uPlot.iife.min.js"] == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
 
 
-def test_the_charting_code_is_small_and_loads_nothing() -> None:
+def test_the_charting_code_is_small_and_makes_no_requests() -> None:
     script = str(chart_scripts())
     assert len(script) < 90_000
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", script)
@@ -56,7 +56,7 @@ def test_names_are_escaped_everywhere() -> None:
     assert data["series"][0]["name"] == data["spans"][0]["links"][0] == data["marks"][0]["label"] == HOSTILE
 
 
-def test_equal_x_are_listed_once_and_defaults_not_at_all() -> None:
+def test_equal_x_values_are_embedded_once_and_defaults_omitted() -> None:
     data = as_json(
         chart(ChartSeries("a", "red", (0, 1), (1, None)), ChartSeries("b", "blue", [0, 1], (2, 3)))
     )
@@ -65,7 +65,7 @@ def test_equal_x_are_listed_once_and_defaults_not_at_all() -> None:
     assert set(data) == {"key", "title", "xs", "x", "y", "series"}
 
 
-def test_a_value_that_is_no_number_is_a_gap() -> None:
+def test_nan_is_a_gap() -> None:
     data = as_json(chart(ChartSeries("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
     assert data["series"][0]["y"] == (None, None, 1.0)
 

@@ -1,4 +1,4 @@
-"""Names at the ends of lines keep their order, keep apart, and stay on the plot."""
+"""Names at the ends of lines keep their order, do not overlap, and stay on the plot."""
 
 from itertools import pairwise
 
@@ -12,13 +12,13 @@ from analysis.pages.charting.figure import draw, spread_labels
 GAP = 0.05
 
 
-def test_labels_of_lines_that_coincide_are_around_them() -> None:
+def test_labels_of_coinciding_lines_are_spread_around_them() -> None:
     placed = spread_labels([0.5, 0.5], GAP)
     assert [round(height, 9) for height in placed] == [0.475, 0.525]
 
 
 @given(st.lists(st.floats(0, 1), max_size=15))
-def test_labels_keep_apart_in_order_and_on_the_plot(heights: list[float]) -> None:
+def test_labels_do_not_overlap_and_keep_their_order(heights: list[float]) -> None:
     placed = spread_labels(sorted(heights), GAP)
     assert len(placed) == len(heights)
     assert all(upper - lower >= GAP - 1e-6 for lower, upper in pairwise(placed))
@@ -46,7 +46,7 @@ def test_overlapping_spans_are_darker() -> None:
     assert shades_of((1, 5), (3, None)) == {(1, 3): 0.12, (3, 5): 0.2256, (5, 10): 0.12}
 
 
-def test_six_that_never_end_are_no_darker_than_two() -> None:
+def test_more_than_two_overlapping_spans_are_no_darker() -> None:
     shades = shades_of(*((start, None) for start in range(1, 7)))
     assert max(shades.values()) == 0.2256
     assert (min(begin for begin, _ in shades), max(end for _, end in shades)) == (1, 10)

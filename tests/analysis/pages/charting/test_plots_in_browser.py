@@ -1,4 +1,4 @@
-"""Plots in a real browser: axes of every kind, by pointer and by keys, in print."""
+"""Plots in a real browser: all kinds of axes, pointer, keys, and print."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -120,7 +120,7 @@ def test_axes_have_their_unit_and_ticks_as_tables_and_calendars_write_them(opene
         assert len(set(found)) == len(found) >= 2
 
 
-def test_a_gap_is_a_gap_what_stands_alone_is_seen_and_a_line_may_go_back(opened: Opened) -> None:
+def test_gaps_single_points_and_backward_lines_are_drawn(opened: Opened) -> None:
     page = opened("plots")
     plot(page, "simple")
     has_lines(page, "simple", 1)
@@ -137,7 +137,7 @@ def test_a_gap_is_a_gap_what_stands_alone_is_seen_and_a_line_may_go_back(opened:
     expect(page.locator("#plot-bent .read-out")).to_contain_text("back")
 
 
-def test_names_of_nested_faults_are_below_each_other_and_a_far_reference_is_not_drawn(opened: Opened) -> None:
+def test_names_of_nested_faults_are_stacked_and_far_references_omitted(opened: Opened) -> None:
     page = opened("plots")
     names = plot(page, "nested").locator(".span-name")
     expect(names).to_have_text(["outer", "inner"])
@@ -151,7 +151,7 @@ def test_names_of_nested_faults_are_below_each_other_and_a_far_reference_is_not_
     assert page.locator("#plot-hatched .reference-name").count() == 0
 
 
-def test_keys_read_values_aloud_zoom_and_show_all_again(opened: Opened) -> None:
+def test_keys_read_values_zoom_and_reset(opened: Opened) -> None:
     page = opened("plots")
     slider = plot(page, "simple")
     slider.focus()
@@ -177,7 +177,7 @@ def test_keys_read_values_aloud_zoom_and_show_all_again(opened: Opened) -> None:
     assert shown_range(page, "simple") == whole
 
 
-def test_dragging_zooms_all_that_belong_together_and_switches_hold_for_them(opened: Opened) -> None:
+def test_zoom_and_switches_apply_to_all_charts_of_a_group(opened: Opened) -> None:
     page = opened("together")
     area = plot(page, "simple").locator(".u-over").bounding_box()
     assert area

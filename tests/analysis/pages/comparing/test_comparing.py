@@ -1,4 +1,4 @@
-"""Comparing runs: what was set otherwise, what came out otherwise, and when."""
+"""Comparing runs: differing settings, results and timelines."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ def test_only_settings_that_differ_are_reported(sides: tuple[ComparedRun, ...]) 
     assert found.same > 10
 
 
-def test_a_run_compared_with_itself_differs_in_nothing(run_of: RunOf) -> None:
+def test_a_run_compared_with_itself_has_no_differences(run_of: RunOf) -> None:
     found = read_sides([run_of("passed"), run_of("passed")])
     assert settings(found).asked == settings(found).ran == ()
     assert standing_out(compared(found)) == ()
@@ -54,7 +54,7 @@ def test_a_figure_missing_in_one_run_is_no_difference(run_of: RunOf) -> None:
     assert all(row.values[1].value is None and not row.values[1].status for row in rows)
 
 
-def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[ComparedRun, ...]) -> None:
+def test_a_fault_that_differs_between_runs_is_labelled_by_name(sides: tuple[ComparedRun, ...]) -> None:
     other = dict(sides[1].record.summary)
     other["faults"] = [{**fault, "target": "r0-r1"} for fault in other["faults"]]
     elsewhere = replace(sides[1], record=replace(sides[1].record, summary=other))
@@ -62,7 +62,7 @@ def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[
     assert [found.label for found in recoveries((sides[0], elsewhere))] == ["cut"]
 
 
-def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[ComparedRun, ...]) -> None:
+def test_timelines_are_superimposed_with_the_first_runs_faults(sides: tuple[ComparedRun, ...]) -> None:
     throughput, latency = overall(sides)
     assert [one.label for one in throughput.series] == ["A", "B"]
     assert [one.label for one in latency.series] == ["A", "B"]
@@ -76,16 +76,14 @@ def test_faults_at_other_times_are_named(run_of: RunOf) -> None:
     assert other.letter == "B"
 
 
-def test_the_text_says_which_run_cannot_be_relied_on(run_of: RunOf) -> None:
+def test_the_text_names_invalid_runs(run_of: RunOf) -> None:
     told = "\n".join(lines(read_sides([run_of("passed"), run_of("invalid")])))
     assert "B is invalid: r2-r3@r2.pcap: the kernel dropped 17 packets" in told
     assert "A cannot" not in told
 
 
 @pytest.mark.parametrize("names", [("passed", "doubtful"), ("doubtful", "passed")])
-def test_nothing_is_better_or_worse_where_a_run_cannot_be_relied_on(
-    run_of: RunOf, names: tuple[str, str]
-) -> None:
+def test_figures_of_an_invalid_run_are_not_judged(run_of: RunOf, names: tuple[str, str]) -> None:
     found = read_sides([run_of(name) for name in names])
     row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
     assert row.values[1].change
@@ -95,13 +93,13 @@ def test_nothing_is_better_or_worse_where_a_run_cannot_be_relied_on(
     assert "worse" not in told
 
 
-def test_runs_that_can_be_relied_on_are_judged_beside_one_that_cannot(run_of: RunOf) -> None:
+def test_valid_runs_are_judged_beside_an_invalid_one(run_of: RunOf) -> None:
     found = read_sides([run_of("passed"), run_of("doubtful"), run_of("later")])
     row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
     assert [value.status for value in row.values] == ["", "", "bad"]
 
 
-def test_that_one_ran_on_machines_is_reported(run_of: RunOf) -> None:
+def test_a_run_on_machines_is_reported(run_of: RunOf) -> None:
     (place,) = settings(read_sides([run_of("passed"), run_of("on machines")])).ran
     assert (place.path, place.values) == ("place", ("local", "2 machines: h0, h1"))
 

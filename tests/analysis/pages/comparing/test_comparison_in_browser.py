@@ -1,4 +1,4 @@
-"""A comparison's page in a real browser: it asks for nothing, fits a phone, and reads values out."""
+"""A comparison's page in a real browser: no requests, fits a phone, and values can be read."""
 
 from collections.abc import Callable
 from functools import cache
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 def page_of(
     run_of: Callable[[str], RunDirectory], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """From the second run's name to the page that holds it against the one that passed."""
+    """Return a function from the second run's name to its comparison with the run that passed."""
     folder = tmp_path_factory.mktemp("comparisons")
 
     def page(name: str) -> Path:
@@ -31,7 +31,7 @@ def page_of(
 
 
 @pytest.mark.parametrize("name", ["crashed", "hostile"])
-def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
+def test_the_dark_comparison_page_fits_a_phone(opened: Opened, name: str) -> None:
     page = opened(name, viewport=PHONE, color_scheme="dark")
     assert no_sideways_scroll(page)
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
@@ -52,7 +52,7 @@ def test_differences_are_on_the_first_screen_and_both_runs_drawn_with_their_valu
     expect(chart.locator(".read-out")).to_have_count(0)
 
 
-def test_a_doubtful_run_is_marked_beside_every_conclusion(opened: Opened) -> None:
+def test_an_invalid_run_is_marked_beside_every_conclusion(opened: Opened) -> None:
     page = opened("invalid")
     expect(page.locator(".qualifier")).to_have_text("B invalid")
     expect(page.locator(".sides .card").nth(1)).to_contain_text("the kernel dropped 17 packets")

@@ -1,4 +1,4 @@
-"""The picture: time downwards, one line for each host, lost messages end in a cross, nothing is unsaid."""
+"""The picture: time downwards, one line per host, lost messages end in a cross, omissions are listed."""
 
 import re
 from dataclasses import replace
@@ -75,7 +75,7 @@ def lifeline_x(scene: Scene) -> list[float]:
     ]
 
 
-def test_messages_run_from_when_they_were_sent_to_when_they_were_whole() -> None:
+def test_arrows_run_from_sending_to_complete_arrival() -> None:
     x, y, _ = lifeline_x(SCENE)
     first, subscribe = message_line(SCENE, 0), message_line(SCENE, 2)
     assert (first["x1"], first["x2"]) == (y, x)
@@ -83,7 +83,7 @@ def test_messages_run_from_when_they_were_sent_to_when_they_were_whole() -> None
     assert (first["y2"] - first["y1"]) == pytest.approx(subscribe["y2"] - subscribe["y1"], abs=0.2)
 
 
-def test_a_lost_message_ends_in_a_cross_on_the_way() -> None:
+def test_the_arrow_of_a_lost_message_ends_in_a_cross() -> None:
     _, y, z = lifeline_x(SCENE)
     assert y < message_line(SCENE, 1)["x2"] < z
     crosses = [each for each in parsed(SCENE).iter(f"{SVG}path") if each.get("class") == "cross"]
@@ -152,7 +152,7 @@ def test_labels_without_room_are_counted_and_stay_as_tooltips() -> None:
     assert labels + int(said[1]) == 40
 
 
-def test_types_keep_their_colour_and_none_is_given_twice() -> None:
+def test_types_have_distinct_stable_colours() -> None:
     some, more = (
         colours(["EVENTS", "SUBSCRIBE"], RANKS),
         colours(["EVENTS", "HELLO", "NOTIFY", "SUBSCRIBE", "VIEW"], RANKS),

@@ -1,4 +1,4 @@
-"""Labels stand at their arrows, and do not cover each other."""
+"""Labels are placed at their arrows without covering each other."""
 
 from analysis.pages.diagram.label_placer import CHARACTER_WIDTH, LINE_HEIGHT, LabelPlacer
 
@@ -16,7 +16,7 @@ def test_a_label_is_above_the_middle_of_its_arrow() -> None:
     assert 100 - 2 * LINE_HEIGHT < found.y < 100
 
 
-def test_labels_of_one_arrow_after_the_other_do_not_meet() -> None:
+def test_labels_of_successive_arrows_do_not_overlap() -> None:
     here, text = places(), "EVENTS s2 [1..1000]"
     found = [here.along(*LEVEL, text) for _ in range(12)]
     shown = [each for each in found if each]

@@ -1,4 +1,4 @@
-"""Runs of messages become one arrow, with the joint range; what interrupts them ends them."""
+"""Runs of messages become one arrow with the joint range; interruptions end a run."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def labels(rows: list[Row], **how: frozenset[str]) -> list[str]:
     return [arrow.label for arrow in made(rows, **how)]
 
 
-def test_events_that_follow_each_other_are_one_arrow_with_their_joint_range() -> None:
+def test_consecutive_events_are_one_arrow_with_their_joint_range() -> None:
     (arrow,) = made(batches([0, 1, 2, 3]))
     assert arrow.label == "4 \u00d7 EVENTS s2 [1..4000]"
     assert [flight.sent_s for flight in arrow.flights] == pytest.approx([0.0, 0.1, 0.2, 0.3])
@@ -46,7 +46,7 @@ def test_a_gap_in_the_numbers_is_seen() -> None:
     ]
 
 
-def test_of_too_many_runs_those_with_gaps_are_merged_too() -> None:
+def test_too_many_runs_are_merged_across_gaps() -> None:
     (arrow,) = made(batches([0, 7, 2, 3]), loosely=True)
     assert arrow.label == "4 \u00d7 EVENTS s2 [1..8000]"
 
@@ -57,7 +57,7 @@ def test_a_pause_ends_a_run() -> None:
     assert len(made(rows, span_s=80.0)) == 1
 
 
-def test_streams_and_ways_are_kept_apart() -> None:
+def test_streams_and_directions_are_not_merged() -> None:
     rows = [events(0.1 * n, A, B, stream, 1 + n * BATCH) for n in range(3) for stream in (0, 1)]
     rows += [events(0.1 * n, B, A, 0, 1 + n * BATCH) for n in range(3)]
     assert len(made(sorted(rows, key=lambda row: row["t_ns"]))) == 3
@@ -69,12 +69,12 @@ def test_messages_without_numbers_are_counted() -> None:
     assert len(labels(rows)) == 5
 
 
-def test_a_lost_message_slopes_as_those_that_came_the_same_way() -> None:
+def test_a_lost_message_has_the_slope_of_arrived_ones() -> None:
     rows = [*batches([0], took_s=0.03), *batches([5], took_s=None)]
     assert [arrow.lasting_s for arrow in made(rows)] == pytest.approx([0.03, 0.03])
 
 
-def test_every_ordinary_message_is_one_of_a_protocol() -> None:
+def test_every_ranked_message_exists_in_its_protocol() -> None:
     known = {name for codec in codecs().values() for name in codec.by_name}
     assert known >= set(RANKS.ordinary) - {HEARTBEAT}
 
@@ -86,7 +86,7 @@ def test_rare_messages_outrank_data_and_data_outranks_gossip() -> None:
     assert not set(RANKS.events) & set(RANKS.leaving_first)
 
 
-def test_a_label_calls_addresses_by_the_names_of_hosts(monkeypatch) -> None:
+def test_labels_show_host_names_for_addresses(monkeypatch) -> None:
     monkeypatch.setattr(label_module, "codec_of", lambda system: CODEC)
     named = Ranks("toys", (), (), "", {}, {"10.0.2.3": "r2-node-1"})
     row = {"type": "HELLO", "within": "DETOUR", "source": 0x0A000001, "target": 0x0A000203}

@@ -33,7 +33,7 @@ def drawn(found: MessageSelection) -> int:
 
 
 def counted(found: MessageSelection) -> int:
-    """How many messages the picture says that it leaves out."""
+    """Return the number of omitted messages that the picture reports."""
     return sum(int(re.sub(r"\D", "", text.split("message", maxsplit=1)[0])) for text in found.left_out)
 
 
@@ -42,7 +42,7 @@ def kinds(found: MessageSelection) -> set[str]:
 
 
 def busy(*, seconds: int = 2) -> list[Row]:
-    """Every region's events to all others and to its own clients, and what clients say."""
+    """Return every region's events to all others and to its own clients, and the clients' messages."""
     rows = []
     for tick in range(seconds * 20):
         at_s = tick * 0.05
@@ -64,13 +64,13 @@ def busy(*, seconds: int = 2) -> list[Row]:
 SUBSCRIBE = message(1.0, "r2-proxy-0", "r0-proxy-0", "SUBSCRIBE", stream=3, cnt=7)
 
 
-def test_a_handful_of_messages_is_drawn_as_it_is() -> None:
+def test_few_messages_are_all_drawn() -> None:
     found = chosen(busy()[:20])
     assert drawn(found) == len(found.arrows) == 20
     assert found.left_out == ()
 
 
-def test_of_too_many_messages_rare_ones_and_those_between_regions_stay() -> None:
+def test_rare_messages_and_those_between_regions_are_kept_longest() -> None:
     found = chosen([*busy(), SUBSCRIBE])
     assert kinds(found) == {"EVENTS", "SUBSCRIBE"}
     assert len(found.arrows) <= ARROWS_MAX
@@ -90,7 +90,7 @@ def test_of_too_many_messages_rare_ones_and_those_between_regions_stay() -> None
         max_size=400,
     )
 )
-def test_whatever_there_is_the_picture_stays_readable_and_says_what_it_lacks(
+def test_any_selection_is_readable_and_reports_omissions(
     sent: list[tuple[int, str, str, str]],
 ) -> None:
     rows = [
@@ -106,7 +106,7 @@ def test_whatever_there_is_the_picture_stays_readable_and_says_what_it_lacks(
     assert bool(rows) == bool(found.arrows)
 
 
-def test_one_host_gives_its_messages_two_those_between_them() -> None:
+def test_one_host_selects_its_messages_and_two_those_between_them() -> None:
     one = chosen(busy(), DiagramQuery(hosts=frozenset({"r1-client-0"})))
     assert {(arrow.sender, arrow.receiver) for arrow in one.arrows} == {
         ("r1-proxy-0", "r1-client-0"),
@@ -118,7 +118,7 @@ def test_one_host_gives_its_messages_two_those_between_them() -> None:
     }
 
 
-def test_types_that_were_asked_for_stay() -> None:
+def test_requested_types_are_kept() -> None:
     found = chosen(busy(), DiagramQuery(types=frozenset({"NOTIFY"})))
     assert kinds(found) == {"NOTIFY"}
 
@@ -131,7 +131,7 @@ def test_advertisements_of_one_stream_show_only_its_counter() -> None:
     assert chosen(rows, DiagramQuery(stream=5)).arrows == []
 
 
-def test_around_a_fault_only_those_that_took_part_are_shown() -> None:
+def test_around_a_fault_only_participating_hosts_are_shown() -> None:
     lost = events(0.9, "r3-proxy-0", "r2-proxy-0", 3, 1, took_s=None)
     told = DiagramQuery(stream=3, beside=ExtraMessages.WHAT_IS_OF_NONE, parts_only=True)
     found = chosen([*busy(), lost, SUBSCRIBE], told)
@@ -156,7 +156,7 @@ def test_a_process_state_is_shown_from_all_changes() -> None:
 
 
 @pytest.mark.parametrize("column", ["sender", "receiver", "t_sent_ns"])
-def test_messages_whose_way_is_not_known_are_counted(column: str) -> None:
+def test_messages_without_a_known_start_are_counted(column: str) -> None:
     found = chosen([SUBSCRIBE, {**SUBSCRIBE, column: None}])
     assert (drawn(found), counted(found)) == (1, 1)
 
@@ -170,5 +170,5 @@ def test_a_resubscribed_stream_is_more_informative_than_one_that_lost_batches() 
     assert disturbed_streams(rows, ranks_of("sprinkler")) == [3, 2]
 
 
-def test_streams_that_only_flowed_were_not_disturbed() -> None:
+def test_streams_without_changes_or_losses_are_not_disturbed() -> None:
     assert disturbed_streams([events(1.0, "r0-proxy-0", "r1-proxy-0", 0, 1)], ranks_of("sprinkler")) == []

@@ -27,7 +27,7 @@ PLANTED = (
 
 @dataclass(frozen=True)
 class Written:
-    """A site, and what it was written from."""
+    """A site, and the history that it was written from."""
 
     history: History
     folder: Path

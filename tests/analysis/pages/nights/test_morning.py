@@ -39,7 +39,7 @@ def page_of(history: History, left_out: dict[str, list[str]] | None = None) -> s
 
 
 def held(page: str) -> tuple[str, str]:
-    """Colour and text of the card that says whether everything held."""
+    """Return the status and the text of the card "did everything hold"."""
     cards = re.findall(r'<article class="card ?(\w*)">(.*?)</article>', page, re.DOTALL)
     status, card = next((status, card) for status, card in cards if "Did everything hold?" in card)
     return status, " ".join(re.sub(r"<[^>]+>", " ", card).split())
@@ -50,7 +50,7 @@ def part(page: str, name: str) -> str:
     return found[0] if found else ""
 
 
-def test_a_suite_that_stopped_long_ago_colours_nothing(history: History, add: Add) -> None:
+def test_a_suite_that_stopped_long_ago_does_not_affect_the_verdict(history: History, add: Add) -> None:
     add("old", FEBRUARY, **FAILED)
     add("quick", JUNE_30)
     page = page_of(history)
@@ -65,7 +65,7 @@ def test_a_suite_that_stopped_long_ago_colours_nothing(history: History, add: Ad
     assert "invalid" in stopped
 
 
-def test_a_suite_of_the_night_before_is_tonights_too(history: History, add: Add) -> None:
+def test_a_suite_of_the_night_before_counts_as_tonights(history: History, add: Add) -> None:
     add("late", JUNE_29, **FAILED)
     add("quick", JUNE_30)
     page = page_of(history)
@@ -74,7 +74,7 @@ def test_a_suite_of_the_night_before_is_tonights_too(history: History, add: Add)
     assert not part(page, "stopped")
 
 
-def test_an_experiment_that_its_suite_dropped_is_none_of_tonights(history: History, add: Add) -> None:
+def test_an_experiment_removed_from_its_suite_is_not_tonights(history: History, add: Add) -> None:
     add("quick", FEBRUARY, "dropped", **FAILED)
     add("quick", JUNE_30)
     page = page_of(history)
@@ -83,7 +83,7 @@ def test_an_experiment_that_its_suite_dropped_is_none_of_tonights(history: Histo
     assert "dropped" in part(page, "stopped")
 
 
-def test_failures_that_are_allowed_are_reported_and_make_nothing_red(history: History, add: Add) -> None:
+def test_allowed_failures_are_reported_without_a_bad_status(history: History, add: Add) -> None:
     add("quick", JUNE_29, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30)
@@ -96,7 +96,7 @@ def test_failures_that_are_allowed_are_reported_and_make_nothing_red(history: Hi
     assert "bad" not in failed + part(page, "tonight")
 
 
-def test_an_allowed_failure_hides_no_other(history: History, add: Add) -> None:
+def test_an_allowed_failure_does_not_hide_others(history: History, add: Add) -> None:
     add("quick", JUNE_30, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30, **FAILED)
     page = page_of(history)
@@ -116,7 +116,7 @@ def test_skipped_runs_are_named_and_not_green(history: History, add: Add) -> Non
     assert said.endswith("2 left out for lack of time: peak r0, peak r1.")
 
 
-def test_a_failure_weighs_more_than_what_was_left_out(history: History, add: Add) -> None:
+def test_a_failure_outweighs_skipped_runs(history: History, add: Add) -> None:
     add("quick", JUNE_30, **FAILED)
     names = [f"peak r{number}" for number in range(9)]
     status, said = held(page_of(history, {"quick": names}))

@@ -1,4 +1,4 @@
-"""The site over a history: what the morning page says, where it leads, and what is written again."""
+"""The site of a history: the morning page's content and links, and which pages are rewritten."""
 
 import re
 from datetime import date
@@ -41,13 +41,13 @@ def test_older_regressions_and_improvements_are_listed_separately(written: Writt
     assert "latency-load-03" in section(page, "earlier")
 
 
-def test_runs_that_failed_in_the_same_way_are_one(written: Written) -> None:
+def test_runs_with_the_same_failure_are_merged(written: Written) -> None:
     failed = section(written.page("index.html"), "failed")
     assert failed.count("<li>") == 1
     assert f"link-failure-00, {len(written.runs('link-failure-00'))} times</a>: events.lost == 0" in failed
 
 
-def test_names_that_are_too_long_for_files_have_pages_of_their_own(tmp_path: Path) -> None:
+def test_names_too_long_for_files_have_their_own_pages(tmp_path: Path) -> None:
     history, names = History(tmp_path / "history"), ["<b>" * 200 + end for end in "xy"]
     for number, name in enumerate(names):
         history.append(make_record(f"run-{number}", suite=name, entry=name))
@@ -71,7 +71,7 @@ def test_a_page_that_is_a_link_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) -> None:
+def test_a_finding_lists_only_settings_that_differ(tmp_path: Path) -> None:
     history = History(tmp_path / "history")
     for number in range(20):
         rate, lost = ("1000/s", 500.0) if number == 19 else ("2000/s", 0.0)
@@ -92,7 +92,7 @@ def test_every_experiment_has_its_trends_and_runs_with_why_they_failed(written: 
         assert re.search(rf"<td>(<a [^>]*>)?{run}(</a>)?</td><td>.*failed.*<td>events.lost == 0", page)
 
 
-def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: Written) -> None:
+def test_a_run_is_compared_with_the_last_good_one_if_both_exist(written: Written) -> None:
     first, *others = written.runs("link-failure-00")
     good = written.runs("link-failure-00", night_of(NIGHTS - 2))[-1]
     assert good in written.page("compare", f"{first}.html")
@@ -111,7 +111,7 @@ def test_a_run_leads_to_its_report_as_long_as_that_is_there(tmp_path: Path) -> N
     assert made.report_html.name not in tonight
 
 
-def test_links_lead_to_what_is_there(written: Written) -> None:
+def test_links_lead_to_existing_pages(written: Written) -> None:
     run = written.runs("link-failure-00")[0]
     pages = [
         "index.html",
@@ -127,7 +127,7 @@ def test_links_lead_to_what_is_there(written: Written) -> None:
 
 
 @pytest.mark.slow
-def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
+def test_the_page_of_a_quiet_history_reports_no_regressions(tmp_path: Path) -> None:
     history = make_year(tmp_path / "history", nights=20, experiments=1, invalid=0.0, crashed=0.0)
     page = write_site(history, tmp_path / "site").read_text()
     assert "Nothing</span>" in re.sub(r"<span aria-hidden[^<]*</span> ", "", page)
@@ -135,7 +135,7 @@ def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
     assert not section(page, "failed")
 
 
-def test_a_night_whose_runs_cannot_be_relied_on_tells_nothing(tmp_path: Path) -> None:
+def test_a_night_of_invalid_runs_has_no_conclusions(tmp_path: Path) -> None:
     history = make_year(tmp_path / "history", nights=15, experiments=1, invalid=1.0, crashed=0.0)
     page = write_site(history, tmp_path / "site").read_text()
     assert "Nothing known" in page
@@ -161,7 +161,7 @@ def test_experiments_of_suites_with_like_names_have_pages_of_their_own(tmp_path:
     assert len(pages) == 4
 
 
-def test_nothing_of_a_history_is_taken_for_html(tmp_path: Path) -> None:
+def test_texts_of_a_history_are_escaped(tmp_path: Path) -> None:
     history = History(tmp_path / "history")
     odd = "<script>alert(1)</script>"
     unit = Metric("latency.p95_ms", 80.0, odd, "lower")

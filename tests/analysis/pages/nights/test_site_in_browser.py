@@ -1,4 +1,4 @@
-"""The site in a real browser: read in the dark, on a phone, from files alone."""
+"""The site in a real browser: in dark mode, on a phone, and from local files only."""
 
 import pytest
 from playwright.sync_api import expect
@@ -9,7 +9,7 @@ from tests.analysis.pages.report.browsing import PHONE, has_lines, no_sideways_s
 pytestmark = pytest.mark.browser
 
 
-def test_on_a_phone_no_page_is_wider_than_the_screen_and_the_verdict_is_seen(visit: Visits) -> None:
+def test_all_pages_fit_a_phone_and_show_the_verdict(visit: Visits) -> None:
     for name in ("experiments/simulated~link-failure-00.html", "index.html"):
         page = visit(name, viewport=PHONE, color_scheme="dark")
         assert no_sideways_scroll(page), name

@@ -105,7 +105,7 @@ def ticks(page: Page, key: str, axis: int = 1) -> list[str]:
 
 
 def inked(page: Page, key: str, colour: str) -> int:
-    """How many dots of a plot on its panel have this colour (#RRGGBB)."""
+    """Return how many pixels of a plot on its panel have this colour (#RRGGBB)."""
     return int(
         page.evaluate(
             """([key, colour]) => {
@@ -129,12 +129,12 @@ def inked(page: Page, key: str, colour: str) -> int:
 
 
 def shown_range(page: Page, key: str) -> list[float]:
-    """From where to where a plot's horizontal axis goes."""
+    """Return the ends of a plot's horizontal axis."""
     return [round(x, 1) for x in page.evaluate(f"Plots.of('{key}').range()")]
 
 
 def double_click(page: Page, x: float, y: float) -> None:
-    """Twice at once, as the page sees it: its clock stands still meanwhile, however slow the machine is."""
+    """Click twice while the page's clock is paused, so that a slow machine makes no difference."""
     page.clock.install()
     page.clock.pause_at(LATER)
     page.mouse.dblclick(x, y)

@@ -47,16 +47,16 @@ class Scenario:
         return self.regions[2], self.regions[3]
 
     def backlog(self, origin: str) -> float:
-        """Events of that region's stream that were published in the gap."""
+        """Return the events of that region's stream that were published in the gap."""
         return (self.switched_s[origin] - self.cut_s) * self.rate_per_s
 
     def caught_up_s(self, origin: str) -> float:
-        """When the last event of the gap has come, oldest first, seconds since time 0."""
+        """Return when the last event of the gap arrives, oldest first, seconds since time 0."""
         took_s = self.backlog(origin) / (self.rate_per_s + self.headroom_per_s)
         return self.switched_s[origin] + max(took_s, NEW_WAY_S)
 
     def level_s(self, origin: str) -> float:
-        """When that region's stream is level with its publisher again, seconds since time 0."""
+        """Return when that region's stream is up to date again, seconds since time 0."""
         return self.switched_s[origin] + self.backlog(origin) / self.headroom_per_s
 
 

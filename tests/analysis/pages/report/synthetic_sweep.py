@@ -1,4 +1,4 @@
-"""Sweeps as the harness and the analysis would leave them, with numbers made up after the paper's figures."""
+"""Sweeps as the testbed and the analysis would write them, with numbers resembling the paper's figures."""
 
 import json
 import math
@@ -26,7 +26,7 @@ DURATION_S = 2.0
 def plan(
     regions: int, drivers: int, *, parameters: Mapping[str, Any] = {}, workload: Mapping[str, Any] = {}
 ) -> Plan:
-    """As much of a plan as a sweep's page looks at."""
+    """Return the parts of a plan that a sweep's page reads."""
     names = [f"r{number}" for number in range(regions)]
     roles = [("proxy", 1), ("driver", drivers), ("client", 1)]
     processes = tuple(
@@ -47,7 +47,7 @@ def plan(
 
 
 def summary(per_s: float, latency_ms: float = 50.0, verdict: str = "passed", **events: int) -> Json:
-    """As much of a summary as a sweep's page looks at."""
+    """Return the parts of a summary that a sweep's page reads."""
     counts = dict.fromkeys(
         ("lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unordered_publishers"), 0
     )
@@ -217,7 +217,7 @@ def collection(path: Path) -> SweepDirectory:
 
 
 def nemesis(path: Path) -> SweepDirectory:
-    """Seeds alone; two of them failed, one was not made."""
+    """A sweep of seeds only; two of them failed, one was not run."""
 
     def make(values: Mapping[str, Any], seed: int) -> Made | None:
         if seed == 40:
@@ -229,7 +229,7 @@ def nemesis(path: Path) -> SweepDirectory:
 
 
 def generic(path: Path) -> SweepDirectory:
-    """Something that is in no paper."""
+    """A sweep that is in no paper."""
 
     def make(values: Mapping[str, Any], seed: int) -> Made:
         rate, size = float(values["workload.rate"][:-2]), int(values["workload.event_size"][:-1])

@@ -12,7 +12,7 @@ from tests.analysis.pages.report.report_scenario import BIN_S, EVENT_BYTES_ON_WI
 
 
 def stalled(scenario: Scenario, origin: str, to: str, t: np.ndarray) -> np.ndarray:
-    """By how much a stream's arrivals at a region differ from its rate, events/s."""
+    """Return the difference between a stream's arrivals at a region and its rate, events/s."""
     difference = np.zeros_like(t)
     if scenario.fault and {origin, to} == set(scenario.cut_ends):
         switched_s = scenario.switched_s[origin]

@@ -1,4 +1,4 @@
-"""The table of transfers that captures of a synthetic link failure would give, around its two faults.
+"""The table of transfers of a synthetic link failure, around its two faults.
 
 Every region's proxy sends its events to the others and to its clients. When the link is cut, the messages on
 it are lost, then the proxies at its ends subscribe at the first region's; when it is back, at each other

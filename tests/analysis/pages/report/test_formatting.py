@@ -1,4 +1,4 @@
-"""Every number has a unit and a sensible number of digits; what was not measured says so."""
+"""Every number has a unit and a sensible number of digits; missing values are shown as not measured."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from analysis.pages.report import formatting as f
 
 
 def spaced(text: str) -> str:
-    """With plain spaces, to compare."""
+    """Return the text with plain spaces."""
     return text.replace("\u00a0", " ").replace("\u202f", " ")
 
 
@@ -34,7 +34,7 @@ def spaced(text: str) -> str:
         (f.count_of(3, "process"), "3 processes"),
     ],
 )
-def test_quantities_read_as_people_write_them(said: str, wanted: str) -> None:
+def test_quantities_are_formatted_with_digits_and_units(said: str, wanted: str) -> None:
     assert spaced(said) == wanted
 
 

@@ -64,7 +64,7 @@ def test_a_click_on_a_link_names_it(opened: Opened) -> None:
     assert area["y"] + area["height"] <= panel["y"] + 1
 
 
-def test_keys_choose_a_moment_open_it_move_on_and_close_it(opened: Opened) -> None:
+def test_moments_can_be_opened_and_closed_by_keys(opened: Opened) -> None:
     page = opened()
     slider = plot(page, "throughput")
     slider.focus()
@@ -108,7 +108,7 @@ def test_dragging_and_double_clicking_zoom_and_open_nothing(opened: Opened) -> N
     assert re.match(r"Packets at (49|50)\.", titles[0])
 
 
-def test_on_a_phone_a_tap_opens_it_and_nothing_is_wider_than_the_screen(opened: Opened) -> None:
+def test_on_a_phone_a_tap_opens_a_moment_that_fits_the_screen(opened: Opened) -> None:
     page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
     page.touchscreen.tap(*place(page, "throughput", 19.1))
     expect(page.locator("#moment-command")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The page's text: verdicts beside numbers, nothing that a name could break, sense where data is missing."""
+"""The page's text: verdicts beside numbers, escaped names, and pages of incomplete runs."""
 
 import json
 import re
@@ -65,7 +65,7 @@ class Page(HTMLParser):
 
     @property
     def whole(self) -> bool:
-        """Everything that was opened was closed."""
+        """Whether every opened element is closed."""
         return not self._open
 
 
@@ -75,18 +75,18 @@ def page(run: RunDirectory) -> Page:
 
 
 def shown(run: RunDirectory) -> Page:
-    """Parse the page that a run would have, without pictures."""
+    """Parse the page of a run without pictures."""
     record = read_record(run)
     return Page(render(record, run))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.slow
-def test_every_kind_of_run_gives_a_whole_page(reported: Reported, name: str) -> None:
+def test_every_kind_of_run_gives_a_complete_page(reported: Reported, name: str) -> None:
     assert page(reported(name)).whole
 
 
-def test_the_page_asks_for_nothing_outside_itself(reported: Reported) -> None:
+def test_the_page_makes_no_requests(reported: Reported) -> None:
     html = reported("passed").report_html.read_text(encoding="utf-8")
     found = Page(html)
     policy = next(a["content"] for t, a in found.elements if a.get("http-equiv") == "Content-Security-Policy")
@@ -116,7 +116,7 @@ def test_our_own_scripts_cannot_end_their_element() -> None:
     assert not [file.name for file in files if "</" in file.read_text()]
 
 
-def test_the_first_screen_answers_held_trusted_and_what_came_out(reported: Reported) -> None:
+def test_the_first_screen_has_verdict_trust_and_results(reported: Reported) -> None:
     first = page(reported("passed")).sections["first"]
     assert "Passed" in first
     assert "3 of 3 expectations held." in first.replace("\u00a0", " ")
@@ -134,7 +134,7 @@ def test_numbers_of_an_invalid_run_are_beside_its_verdict(reported: Reported) ->
     assert QUALIFIER not in page(reported("passed")).text
 
 
-def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
+def test_the_page_of_a_crashed_run_names_the_failed_processes(reported: Reported) -> None:
     found = page(reported("crashed"))
     assert "Crashed" in found.sections["first"]
     assert "r0/client-1 was killed by signal 9" in found.sections["what-ran"]
@@ -152,7 +152,7 @@ def test_an_interrupted_run_is_not_called_crashed(fresh_run: RunDirectory) -> No
     assert "crashed" not in found.text.lower()
 
 
-def test_without_captures_the_page_says_what_it_rests_on(reported: Reported) -> None:
+def test_without_captures_the_page_names_its_sources(reported: Reported) -> None:
     found = page(reported("uncaptured"))
     assert "No packets were captured" in found.sections["what-happened"]
     assert "not measured: no packets were captured" in found.sections["links"]
@@ -167,7 +167,7 @@ def test_our_numbers_are_beside_the_papers_words(reported: Reported) -> None:
     )
 
 
-def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported) -> None:
+def test_each_faults_convergence_is_shown_by_both_methods(reported: Reported) -> None:
     recovery = page(reported("passed")).sections["recovery"]
     assert "every stream flowed again at every client within 0.21" in recovery
     assert "4 of 4 apart, up to 0.6" in recovery.replace("\u00a0", " ")
@@ -193,7 +193,7 @@ def test_a_links_state_and_why_it_is_not_proven_are_beside_it(reported: Reported
     assert "Why" not in page(reported("passed")).sections["fidelity"]
 
 
-def test_without_faults_or_a_paper_there_is_nothing_of_them(reported: Reported) -> None:
+def test_without_faults_or_a_paper_their_sections_are_absent(reported: Reported) -> None:
     found = page(reported("undisturbed"))
     assert "recovery" not in found.sections
     assert "Sprinkler (2013)" not in found.text
@@ -206,7 +206,7 @@ def change_summary(run: RunDirectory, change: Callable[[dict[str, Any]], None], 
     run.summary_json.write_text(json.dumps(content))
 
 
-def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirectory) -> None:
+def test_null_figures_are_shown_as_not_measured_with_the_reason(fresh_run: RunDirectory) -> None:
     def unmeasured(summary: dict[str, Any]) -> None:
         summary["recovery"]["cut"] |= {"catch_up_s": None, "settled_s": None}
         summary["fidelity"]["notes"] = ["recovery.cut: catch_up_s: it was not over at the end"]
@@ -237,7 +237,7 @@ def test_why_a_run_failed_is_named_first(fresh_run: RunDirectory) -> None:
     assert "2 of 3" in first.replace("\u00a0", " ")
 
 
-def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory) -> None:
+def test_a_damaged_table_counts_as_missing(fresh_run: RunDirectory) -> None:
     tables = ("throughput", "latency", "recovery", "fidelity")
     for table in tables:
         part = next(fresh_run.table(table).glob("*.parquet"))
@@ -246,7 +246,7 @@ def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory) -> None:
     assert said in shown(fresh_run).sections["what-ran"]
 
 
-def test_the_least_that_there_can_be_gives_a_page(fresh_run: RunDirectory) -> None:
+def test_a_minimal_run_gives_a_page(fresh_run: RunDirectory) -> None:
     fresh_run.run_json.unlink()
     set_run(fresh_run)
     fresh_run.summary_json.write_text('{"schema": 1, "verdict": "crashed"}')

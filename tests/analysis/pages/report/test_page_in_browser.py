@@ -1,4 +1,4 @@
-"""The page in a real browser, opened from a file: it draws, it answers to hands, it asks for nothing."""
+"""The page in a real browser, opened from a file: drawing, interaction, and no requests."""
 
 import re
 from collections.abc import Callable
@@ -101,7 +101,7 @@ def test_every_wide_area_link_has_a_plot_with_both_directions_also_in_events(ope
     expect(note).to_contain_text("events/s")
 
 
-def test_values_are_read_by_pointer_and_in_a_table_and_percentiles_and_the_axis_switched(
+def test_values_are_read_and_percentiles_and_axis_switched(
     opened: Opened,
 ) -> None:
     page = opened()
@@ -144,7 +144,7 @@ def test_zooming_one_plot_zooms_all_and_a_double_click_shows_the_whole_run(opene
     assert shown_range(page, "throughput") == [17.0, 29.0]
 
 
-def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opened) -> None:
+def test_a_click_on_a_heading_sorts_and_another_reverses(opened: Opened) -> None:
     page = opened()
     heading = page.locator("#table-fidelity thead th", has_text="p99")
     column = page.locator("#table-fidelity tbody td:nth-child(5)")
@@ -158,7 +158,7 @@ def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opene
     assert [float(text.split()[0]) for text in column.all_text_contents()] == rising[::-1]
 
 
-def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) -> None:
+def test_the_theme_is_the_systems_until_the_user_chooses(opened: Opened) -> None:
     page = opened(color_scheme="dark")
     assert max(background(page)) < 60
     plot(page, "throughput")
@@ -172,9 +172,7 @@ def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) ->
 
 
 @pytest.mark.parametrize("name", ["invalid", "crashed", "hostile"])
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_wide_tables_are_cards(
-    opened: Opened, name: str
-) -> None:
+def test_on_a_phone_wide_tables_are_cards(opened: Opened, name: str) -> None:
     page = opened(name, viewport=PHONE, has_touch=True, is_mobile=True)
     unfold(page)
     for key in page.locator(".plot").evaluate_all("all => all.map((one) => one.id.slice(5))")[:2]:
@@ -202,7 +200,7 @@ def test_on_a_laptop_the_widest_tables_fit_and_an_invalid_run_keeps_its_verdict_
     expect(page.locator(".banner")).to_be_in_viewport()
 
 
-def test_drawing_moves_nothing_around_it_and_labels_at_the_lines_ends_keep_apart(opened: Opened) -> None:
+def test_drawing_causes_no_layout_shift_and_labels_do_not_overlap(opened: Opened) -> None:
     page = opened("narrow")
     names = plot(page, "throughput").locator(".line-name")
     shift = page.evaluate(

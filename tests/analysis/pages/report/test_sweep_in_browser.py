@@ -1,4 +1,4 @@
-"""A sweep's page in a real browser: it draws its figures, on screens of any width, and asks for nothing."""
+"""A sweep's page in a real browser: figures on screens of any width, and no requests."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A sweep's page and figures: the paper's figures where it has their points, its numbers, and what failed."""
+"""A sweep's page and figures: the paper's figures for which it has points, numbers, and failed runs."""
 
 import re
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Ma
     assert first.comparisons[0].ours.startswith("207")  # of the calm ones only
 
 
-def test_figure_7_measures_what_the_paper_says_of_an_outage(tmp_path: Path) -> None:
+def test_figure_7_has_the_measures_of_the_papers_outage(tmp_path: Path) -> None:
     def level(at_s: float) -> float:
         """Throughput: a dip for a second, then above normal for two, and a glitch after the link is back."""
         return 0.8 if 19 <= at_s < 20 else 1.1 if 20 <= at_s < 22 else 0.5 if at_s == 41 else 1.0
@@ -134,7 +134,7 @@ def test_figure_7_measures_what_the_paper_says_of_an_outage(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_events(made: Made) -> None:
+def test_figures_9_and_10_are_logarithmic_and_show_savings(made: Made) -> None:
     found = drawn(read_sweep(made("collection")))
     assert list(found) == ["figure-9", "figure-10a", "figure-10b"]
     assert all(chart.x.kind == chart.y.kind == "logarithmic" for chart in found.values())
@@ -149,7 +149,7 @@ def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_eve
     assert slopes["Slope, skew 2, λ = 200"] < slopes["Slope, skew 1.1, λ = 200"] < 0  # "steeper"
 
 
-def test_a_sweep_of_no_paper_is_drawn_against_its_longest_axis(made: Made) -> None:
+def test_a_sweep_without_a_paper_is_drawn_along_its_longest_axis(made: Made) -> None:
     found = drawn(read_sweep(made("generic")))
     assert list(found) == ["throughput", "latency"]
     assert found["throughput"].x.label == "workload.rate"
@@ -170,7 +170,7 @@ def test_values_with_units_are_numbers() -> None:
     assert list(map(quantity, ("three", True, None))) == [None] * 3
 
 
-def test_seeds_that_failed_are_listed_with_what_was_wrong_and_how_to_replay_them(made: Made) -> None:
+def test_failed_seeds_are_listed_with_reason_and_replay_command(made: Made) -> None:
     sweep = read_sweep(made("nemesis"))
     assert (verdict(sweep).word, verdict(sweep).passed, verdict(sweep).runs) == ("Unfinished", 37, 40)
     first, second = failed(sweep)
@@ -227,7 +227,7 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
 
 
-def test_when_each_end_gave_connections_up_stands_beside_the_figures(tmp_path):
+def test_closed_connections_are_listed_with_time_and_end(tmp_path):
     sweep = outages(tmp_path / "sweep")
     assert "given up" not in render(read_sweep(sweep), ())
     row = {"link": "r1-r2", "from_s": 5.0, "to_s": 7.0, "client": "r2-broker-0", "server": "r1-broker-0",

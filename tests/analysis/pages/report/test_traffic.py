@@ -1,4 +1,4 @@
-"""Other people's traffic on the page: a strip for each time on, a row for each entry, and out of the system's
+"""Background traffic on the page: a strip for each period, a row for each entry, excluded from the system's
 cost.
 """
 
@@ -71,7 +71,7 @@ def test_each_time_on_is_a_strip_and_the_first_one_has_the_name(record: Analysed
     assert throughput_chart(record).spans == every
 
 
-def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
+def test_a_row_has_planned_and_measured_traffic(record: AnalysedRun) -> None:
     table = traffic_table(record)
     backup, video = (
         {
@@ -89,7 +89,7 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
     assert video["Arrived"] == EN_DASH, "nothing is known of it"
 
 
-def test_a_link_has_a_dotted_line_of_it_and_says_what_both_come_to(record: AnalysedRun) -> None:
+def test_a_links_chart_has_traffic_as_a_dotted_line_and_the_common_load(record: AnalysedRun) -> None:
     charts = {chart.key: chart for chart in link_charts(record)}
     busy, other = charts["link-r2-r3"], charts["link-r0-r1"]
     assert [one.group for one in busy.series if one.label == "background"] == ["forward"]
@@ -98,14 +98,14 @@ def test_a_link_has_a_dotted_line_of_it_and_says_what_both_come_to(record: Analy
     assert "background" not in other.note
 
 
-def test_the_page_has_a_section_of_it_only_where_there_is_any(
+def test_only_pages_of_runs_with_traffic_have_its_section(
     record: AnalysedRun, reported: Callable[[str], RunDirectory], tmp_path: Path
 ) -> None:
     assert 'id="table-traffic"' in render(record, RunDirectory(tmp_path))
     assert 'id="traffic"' not in reported("passed").report_html.read_text()
 
 
-def test_bytes_of_a_delivery_are_the_systems(record: AnalysedRun) -> None:
+def test_bytes_per_delivery_exclude_traffic(record: AnalysedRun) -> None:
     (wan,) = (figure for figure in FIGURES if figure.title == "WAN bytes")
     link = record.wan_links[0].name
     zeros: dict[str, Any] = dict.fromkeys(

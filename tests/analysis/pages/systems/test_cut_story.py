@@ -66,11 +66,11 @@ def test_without_connections_there_is_no_story():
         ([], 1.0),
     ],
 )
-def test_the_usual_rate_is_that_of_bins_in_which_anything_came(rates, usual):
+def test_the_usual_rate_ignores_empty_bins(rates, usual):
     assert usual_rate(rates) == usual
 
 
-def test_bins_of_a_slow_system_are_put_together():
+def test_bins_of_a_slow_system_are_merged():
     points = {0.125: 4.0, 0.375: 8.0, 0.625: 4.0, 0.875: 4.0, 1.125: 8.0}
     assert longer_bins(points, 1) == points
     assert longer_bins(points, 2) == {0.25: 6.0, 0.75: 4.0}

@@ -52,7 +52,7 @@ def test_one_tap_shows_the_silence_between_its_addresses(sites, tmp_path):
     assert "Connections that were reset" in page
 
 
-def test_captures_without_silences_say_so(sites, tmp_path):
+def test_the_page_of_captures_without_silences_reports_that(sites, tmp_path):
     path = tmp_path / "page.html"
     assert main.run(["captures", str(sites[0]), "--to", "1.9", "--silence", "2", "-o", str(path)]) == 0
     assert "No connection was without progress for 2 s or longer" in path.read_text()
@@ -70,7 +70,7 @@ def test_many_captures_are_counted_together(sites, tmp_path):
 
 
 def test_a_round_trip_that_no_capture_shows_is_left_empty(sites, tmp_path):
-    """The connection was opened before the first packet that is read."""
+    """The connection was opened before the first captured packet."""
     path = tmp_path / "page.html"
     assert main.run(["captures", str(sites[0]), "--from", "1", "-o", str(path)]) == 0
     services = path.read_text().split("Connections by client and server")[1].split("</table>")[0]

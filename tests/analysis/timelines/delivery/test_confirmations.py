@@ -28,7 +28,7 @@ def records(*told_s):
 
 
 def is_late(told_s, *faults, asked_s=1, until_s=None):
-    """Whether a subscription at a time was not confirmed in time, if it was at this one."""
+    """Return whether a subscription that was confirmed at this time, or never, counts as late."""
     asked = [PlannedSubscription(asked_s * 1_000_000, TOPIC)]
     if until_s is not None:
         asked.append(PlannedSubscription(until_s * 1_000_000, TOPIC, on=False))
@@ -51,7 +51,7 @@ ALONE = "{{name: alone, at: 3s, isolate: {}, for: 2s}}"  # the topic's state may
     ],
     ids=["calm", "since a cut, though other paths are left", "r0 was alone", "r1 was", "r2 was"],
 )
-def test_a_subscription_must_be_confirmed_within_the_settle_time_of_what_excuses(faults, until_s):
+def test_a_subscription_must_be_confirmed_within_the_settle_time_after_excusing_faults(faults, until_s):
     assert is_late(until_s - 0.1, *faults) is False
     assert is_late(until_s + 0.1, *faults) is True
     assert is_late(None, *faults) is True

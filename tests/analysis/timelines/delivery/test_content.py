@@ -1,4 +1,4 @@
-"""Who is to get what by content: held against every event and every subscription by itself."""
+"""Deliveries required by content, compared with matching every event and subscription separately."""
 
 from collections import Counter
 from dataclasses import replace
@@ -63,7 +63,7 @@ def wants(of_one, value):
 
 
 def by_hand(events, asked):
-    """Every client, stream and number that matches, and whether it must come."""
+    """Return every matching client, stream and number, and whether it must arrive."""
     found = {}
     for client, mine in enumerate(asked):
         for when, wanted in mine:
@@ -97,9 +97,7 @@ def test_audiences_equal_those_computed_event_by_event(tmp_path_factory, events,
     st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
     st.integers(1, 8),
 )
-def test_how_selective_subscriptions_are_is_the_same_as_event_by_event(
-    tmp_path_factory, events, asked, together
-):
+def test_selectivity_equals_that_computed_event_by_event(tmp_path_factory, events, asked, together):
     content = read(tmp_path_factory.mktemp("content"), events, asked)
     contract = Contract("sent", "content", "subscription", settle_us=1_000_000)
     of_run = replace(

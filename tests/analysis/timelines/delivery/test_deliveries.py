@@ -1,4 +1,4 @@
-"""Each kind of wrong delivery is caught, on hand-written histories, and good ones pass."""
+"""Each kind of wrong delivery is detected on hand-written histories, and correct ones pass."""
 
 from functools import partial
 from zlib import crc32
@@ -35,7 +35,7 @@ def same_at(first_seq, as_of):
 
 
 def records(host, kind, batches, *, session=0, content=content, running=None, t_s=1.0, stream=0):
-    """Rows in order; `running` starts from that CRC instead of 0. A batch may say what it covers."""
+    """Return rows in order; `running` starts from that CRC instead of 0. A batch may have a reach."""
     rows, crc = [], running or 0
     for number, (first_seq, count, *covered) in enumerate(batches):
         data = content(first_seq, count)
@@ -85,7 +85,7 @@ def bent(first_seq, count):
     return content(first_seq, count)[:-1] + b"!" if first_seq == 16 else content(first_seq, count)
 
 
-def test_everything_once_in_order_with_the_right_bytes_is_fine():
+def test_complete_ordered_deliveries_with_the_right_bytes_have_no_errors():
     row = check(client(BATCHES))
     assert (row["published"], row["delivered"]) == (26, 26)
     assert row["digest"] == row["published_digest"]
@@ -131,7 +131,7 @@ def test_each_kind_of_wrong_delivery_is_counted(got, expected):
     assert wrong(got) == expected
 
 
-def test_bytes_that_were_delivered_but_not_recorded_show_in_the_running_crc():
+def test_delivered_but_unrecorded_bytes_show_in_the_running_crc():
     rows = client(BATCHES[:2]) + client(BATCHES[2:], running=1234)
     for number, row in enumerate(rows):
         row["position"] = number
@@ -165,14 +165,14 @@ UNDRAINED = {"zero_ns": ZERO, "stopped_ns": ZERO + 14 * S, "drained_ns": None}
         "an acknowledged one again was published twice", "events with keys may be equal",
     ],
 )  # fmt: skip
-def test_unanswered_publications_may_be_there(about, more, data, expected):
+def test_unacknowledged_publications_may_be_delivered(about, more, data, expected):
     assert wrong(client([*BATCHES, *more], content=data), **about) == expected
 
 
 RESTARTED = faults("{name: dead, at: 7s, kill: r1/client-0}", "{name: back, at: 8s, restart: r1/client-0}")
 
 
-def test_a_client_that_was_started_again_needs_everything_and_before_no_holes():
+def test_a_restarted_client_needs_everything_and_its_first_session_no_gaps():
     assert wrong(client(BATCHES), overrides=RESTARTED) == {"lost": 26}
     early = client([BATCHES[0], BATCHES[2]])
     assert wrong([*early, *client(BATCHES, session=1)], overrides=RESTARTED) == {"lost": 5}
@@ -194,7 +194,7 @@ def test_a_late_joiner_gets_everything_or_its_tombstone():
     assert wrong(client(BATCHES[2:]), overrides=late) == {"lost": 15}
 
 
-def test_clients_and_streams_are_looked_at_apart():
+def test_clients_and_streams_are_checked_separately():
     mine, others = client(BATCHES), records("r2-client-1", RecordKind.DELIVERED, BATCHES[1:])
     published = [
         *records("r0-driver-0", RecordKind.PUBLISHED, BATCHES),
@@ -225,7 +225,7 @@ def collected_at(t_s):
     return [*tombstones([(1, 15)], t_s=t_s), *client(BATCHES[2:], t_s=t_s + 0.1)]
 
 
-def test_a_tombstone_stands_for_its_events():
+def test_a_tombstone_accounts_for_its_events():
     row = check([*tombstones([(1, 10)]), *client(BATCHES[1:])], overrides=LAST_11)
     assert (row["delivered"], row["tombstoned"], row["covered"], row["lost"]) == (16, 10, 26, 0)
     assert row["digest"] == row["published_digest"]
@@ -233,7 +233,7 @@ def test_a_tombstone_stands_for_its_events():
     assert (late["delivered"], late["tombstoned"], late["lost"]) == (26, 0, 0)
 
 
-def test_a_batch_with_tombstones_in_it_counts_both_and_cannot_be_verified():
+def test_a_batch_with_tombstones_counts_both_and_is_unverified():
     row = check([*sparse([(1, 4, 10)]), *client(BATCHES[1:])], overrides=KEYED)
     assert (row["delivered"], row["tombstoned"], row["unverified"]) == (20, 6, 4)
 
@@ -253,19 +253,19 @@ def test_a_batch_with_tombstones_in_it_counts_both_and_cannot_be_verified():
         "another session may see it", "old enough", "not old enough", "the last of all keys stays",
     ],
 )  # fmt: skip
-def test_only_events_of_the_rule_may_be_collected(rule, got, expected):
+def test_only_events_matched_by_the_rule_may_be_collected(rule, got, expected):
     assert wrong(got, overrides=rule) == expected
 
 
-def test_by_age_an_event_counts_from_its_first_holder():
-    """Its publisher may be told late: in another region, behind a cut."""
+def test_by_age_an_event_counts_from_its_first_delivery():
+    """Its publisher may be acknowledged late: in another region, behind a cut."""
     other = records("r0-client-0", RecordKind.DELIVERED, BATCHES, t_s=0.1)
     clients = ("r1-client-0", "r0-client-0")
     assert wrong([*collected_at(3.5), *other], overrides=by_age(), clients=clients) == {}
 
 
 def test_by_age_an_event_counts_from_its_head():
-    """A chain that stands still has it acknowledged late, and delivered late everywhere."""
+    """A stalled chain acknowledges and delivers it late everywhere."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES, t_s=3)
     got = collected_at(4.5)
     assert wrong(got, published, overrides=by_age(5)) == {}  # the eleventh was due after 2.2 s
@@ -314,7 +314,7 @@ TWO_GONE, ONE_GONE = collected_at(4.5), [*tombstones([(1, 10)]), *client(BATCHES
         "old enough when one collects", "too young when one collects",
     ],
 )  # fmt: skip
-def test_marks_tell_which_events_collected(tmp_path, rule, marks, got, expected):
+def test_marks_list_the_collecting_events(tmp_path, rule, marks, got, expected):
     assert wrong(got, overrides=rule, marks=marked(tmp_path, *marks)) == expected
 
 
@@ -342,7 +342,7 @@ GOT = in_epochs(RecordKind.DELIVERED, BATCHES, BATCHES[:2])
 OLD_UNDER_NEW = client([(NEW, 10)], content=lambda first, count: b"?")
 
 
-def test_everything_of_two_epochs_is_fine():
+def test_complete_deliveries_of_two_epochs_have_no_errors():
     row = check([*GOT[:4], MARK, *GOT[4:]], IN_EPOCHS)
     assert (row["published"], row["delivered"], row["tombstoned"], row["lost"]) == (41, 41, 0, 0)
     assert row["digest"] == row["published_digest"]
@@ -368,7 +368,7 @@ def test_disorder_counts_for_the_fault_before_it():
     assert row["out_of_order_after"] == [0, 0]
 
 
-def test_only_what_came_while_drivers_ran_counts_for_throughput():
+def test_only_deliveries_while_drivers_ran_count_for_throughput():
     row = check(client(BATCHES, t_s=12.5))  # 12.5, 13.5, 14.5, 15.5 s; the drivers stop at 14 s
     assert (row["delivered_while_running"], row["delivered"]) == (15, 26)
 
@@ -423,12 +423,12 @@ OF_THE_OTHER = [
         "other events, the second came", "none of them came",
     ],
 )  # fmt: skip
-def test_a_number_of_several_publications_is_reported_as_such(published, got, expected):
+def test_numbers_with_several_publications_are_reported(published, got, expected):
     assert wrong(got, published) == expected
 
 
 def test_two_clients_with_different_bytes_under_a_number_that_no_driver_knows():
-    """Check it with a killed driver, which has no record: the correct bytes are unknown."""
+    """A killed driver has no record, so the correct bytes are unknown."""
     batches, clients = [*BATCHES, (27, 4)], ("r1-client-0", "r1-client-1")
     for of, expected in ((1, {"corrupted": 4, "unverified": 4}), (0, {"unverified": 4})):
         data = lambda first, count, of=of: content(first, count, of if first == 27 else 0)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Epochs of a stream are laid out behind each other and found again; throughput counts in all of them."""
+"""Epochs of a stream are laid out one after another, reversibly; throughput counts all of them."""
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ def table_of(given):
 
 
 @given(rows)
-def test_order_and_neighbours_stay_and_the_sequence_numbers_are_found_again(given):
+def test_the_layout_keeps_order_and_adjacency_and_is_invertible(given):
     table = table_of(given)
     found = epoch_layout([table])
     laid = found.laid_out(table).column("first_seq").to_numpy()
@@ -50,7 +50,7 @@ def test_order_and_neighbours_stay_and_the_sequence_numbers_are_found_again(give
                     assert laid[other] > laid[at] + given[at][2], "they do not touch"
 
 
-def test_a_run_of_the_first_epoch_is_left_as_it_is():
+def test_a_run_with_one_epoch_is_unchanged():
     table = table_of([(0, 1, 10), (1, 5, 3)])
     assert epoch_layout([table]).laid_out(table) is table
 

@@ -1,4 +1,4 @@
-"""Who is to get what, by hand: subscriptions by number and by time, faults that excuse, sizes."""
+"""Expected deliveries on hand-written records: subscriptions by number and by time, and excusing faults."""
 
 from dataclasses import replace
 
@@ -67,7 +67,7 @@ def test_exactly_the_events_published_while_subscribed_are_expected():
     assert counted(*begin, *events(9, 30), *end) == {"stray": 2}
 
 
-def test_an_event_at_a_stranger_is_stray():
+def test_an_event_at_a_client_without_subscription_is_stray():
     assert counted(*events(50, 50)) == {"stray": 1}
 
 
@@ -80,11 +80,11 @@ def test_a_repetition_and_a_wrong_order_are_reported_as_such():
     assert counted(*begin, *swapped, *end, about=unordered) == {}
 
 
-def test_a_subscription_that_goes_on_brings_all_that_follows():
+def test_a_lasting_subscription_requires_all_later_events():
     assert counted((K.SUBSCRIBED, 0, 91, 0, 0), *events(91, 99)) == {"lost": 1}
 
 
-def test_without_numbers_what_is_published_meanwhile_may_come_and_need_not():
+def test_without_numbers_events_published_meanwhile_are_optional():
     asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S)), (K.SUBSCRIBED, 0, 0, 0, int(11.5 * S))
     ended = (K.UNSUBSCRIBING, 0, 0, 0, int(29.5 * S)), (K.UNSUBSCRIBED, 0, 0, 0, int(31.5 * S))
     assert counted(*asked, *events(13, 30), *ended) == {}
@@ -117,7 +117,7 @@ def test_a_repeated_confirmation_counts_once():
     assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
 
 
-def test_an_unconfirmed_subscriber_may_get_all_and_must_get_nothing():
+def test_events_for_an_unconfirmed_subscriber_are_optional():
     asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S))
     assert counted(asked) == {}
     assert counted(asked, *events(11, 100)) == {}
@@ -156,7 +156,7 @@ def test_events_of_a_live_publisher_must_arrive_even_unacknowledged():
     assert counted(*got, published=sent, about=metadata(contract=TOLD)) == {"lost": 10}
 
 
-def test_a_publisher_that_came_back_died_before():
+def test_a_restarted_publisher_counts_as_having_died():
     begin, _ = by_number(1, 101)
     sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN), *rows("p", (K.SESSION, 0, 0, 0, 101 * S))]
     sent[-1] |= {"session": 1}

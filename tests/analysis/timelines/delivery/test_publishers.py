@@ -1,4 +1,4 @@
-"""A driver's events have sequence numbers in the order in which it published them, or it is noticed."""
+"""Sequence numbers that are not in the driver's publication order are detected."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Sets of sequence numbers as intervals say the same as sets of numbers."""
+"""Operations on intervals of sequence numbers equal those on sets of numbers."""
 
 import numpy as np
 from hypothesis import given
@@ -22,7 +22,7 @@ def batches(rows):
 
 
 def earliest(rows):
-    """Per sequence number, when it first came."""
+    """Return the first arrival of each sequence number."""
     found = {}
     for first, count, t in rows:
         for seq in range(first, first + count):
@@ -35,7 +35,7 @@ def numbers(runs):
 
 
 @given(BATCHES)
-def test_union_holds_each_sequence_number_once_in_maximal_runs(rows):
+def test_union_has_each_sequence_number_once_in_maximal_runs(rows):
     first, end = union(batches(rows))
     members = numbers((first, end))
     assert members == sorted(earliest(rows))
@@ -61,7 +61,7 @@ def test_repeats_counts_what_an_earlier_batch_had(rows):
     assert repeats(batches(rows)).tolist() == wanted
 
 
-def test_digests_tell_sets_of_the_same_size_apart():
+def test_digests_distinguish_sets_of_the_same_size():
     one, other = (union(batches([(first, 5, 0)])) for first in (1, 2))
     assert digest(one) == digest(union(batches([(1, 3, 0), (4, 2, 9)])))
     assert digest(one) != digest(other)

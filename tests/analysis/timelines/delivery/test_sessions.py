@@ -1,4 +1,4 @@
-"""A record's session is the start of its process that wrote it, also where an earlier one wrote nothing."""
+"""A record's session is the process start that wrote it, even if an earlier one wrote nothing."""
 
 import numpy as np
 import pytest
@@ -26,12 +26,12 @@ def rows(*written):
         ((), []),
     ],
 )
-def test_each_record_is_of_a_start_of_its_process(written, sessions):
+def test_each_record_belongs_to_a_start_of_its_process(written, sessions):
     assert sessions_of(rows(*written)).tolist() == sessions
 
 
 @pytest.mark.parametrize("cut", range(1, 7))
-def test_read_in_two_pieces_it_is_the_same(cut):
+def test_sessions_are_the_same_if_read_in_two_pieces(cut):
     whole = rows(0, "d", 2, "d", 3, "d", "d")
     first = sessions_of(whole[:cut])
     then = sessions_of(whole[cut:], int(first[-1]))

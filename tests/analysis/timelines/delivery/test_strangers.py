@@ -1,4 +1,4 @@
-"""Payloads that a client of a program could not know again are told of."""
+"""Unrecognised payloads at clients of programs are reported."""
 
 import json
 from dataclasses import replace

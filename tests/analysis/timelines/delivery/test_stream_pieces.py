@@ -1,4 +1,4 @@
-"""Pieces say of every event what looking at every event by itself says."""
+"""Pieces give the same times as an event-by-event computation."""
 
 import numpy as np
 from hypothesis import given

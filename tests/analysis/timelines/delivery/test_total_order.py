@@ -1,4 +1,4 @@
-"""One order for all clients: held against a search through all orders, and defects told at who has them."""
+"""Total order, compared with a search through all orders; the deviating client is reported."""
 
 from itertools import combinations, permutations
 
@@ -45,7 +45,7 @@ def late(*sequences, about=None):
 
 
 def first_ones(sequence):
-    """Without what came again, and what came behind its stream: that is counted elsewhere."""
+    """Return the sequence without repeated and late events, which other figures count."""
     highest, kept = {}, []
     for stream, number in sequence:
         if number > highest.get(stream, 0):
@@ -59,14 +59,14 @@ def fits(order, sequence):
 
 
 def one_order_fits(sequences):
-    """By trying all orders."""
+    """Return whether one order fits all sequences, by trying all orders."""
     kept = [first_ones(each) for each in sequences]
     events = sorted({event for each in kept for event in each})
     return any(all(fits(order, each) for each in kept) for order in permutations(events))
 
 
 def two_disagree(sequences):
-    """By comparing all pairs of clients in all pairs of events."""
+    """Return whether two clients disagree, by comparing all pairs of events."""
     kept = [first_ones(each) for each in sequences]
     return any(
         (a.index(x) < a.index(y)) != (b.index(x) < b.index(y))
@@ -84,21 +84,21 @@ def test_events_are_out_of_order_exactly_if_no_order_fits_all_clients(sequences)
 
 
 @given(st.lists(st.permutations([(n, 1) for n in range(5)]), min_size=1, max_size=5))
-def test_if_all_get_everything_total_order_is_broken_if_two_clients_disagree(sequences):
+def test_total_order_is_violated_if_two_clients_disagree(sequences):
     assert bool(late(*sequences)) == two_disagree(sequences)
 
 
 ALL = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)]
 
 
-def test_one_client_that_differs_is_blamed_and_no_other():
+def test_only_the_client_that_differs_is_reported():
     swapped = [*ALL[:1], ALL[2], ALL[1], *ALL[3:]]
     assert late(ALL, ALL, swapped, ALL) == [("c2", 1, 1)]
     moved = [ALL[5], *ALL[:5]]
     assert late(ALL, moved, ALL) == [("c1", stream, 1) for stream in (0, 1, 0, 1)]
 
 
-def test_batches_cut_elsewhere_are_compared_event_by_event():
+def test_different_batches_are_compared_event_by_event():
     assert late([(0, 1, 10), (1, 1)], [(0, 1, 4), (0, 5, 6), (1, 1)]) == []
     assert late(*[[(0, 1, 10), (1, 1)]] * 2, [(0, 1, 4), (1, 1), (0, 5, 6)]) == [("c2", 0, 6)]
 
@@ -123,8 +123,8 @@ def test_late_events_are_listed_with_client_and_preceding_fault():
 
 
 @pytest.mark.slow
-def test_a_million_deliveries_of_many_clients_take_no_pairs_of_clients():
-    """2,000 clients that each follow some of six streams, and one that has two events the other way round."""
+def test_a_million_deliveries_are_checked_without_comparing_pairs():
+    """The run has 2,000 clients that follow some of six streams; one has two events in the other order."""
     events = 3_000
     rng = np.random.default_rng(5)
     stream, number = np.arange(events) % STREAMS, np.arange(events) // STREAMS + 1

@@ -1,5 +1,5 @@
-"""A link that does as configured is proven by its packets, and one that does otherwise is violated: in loss,
-copies, damage, rate, queue, delay and its distribution.
+"""Links as configured are proven by their packets, and others violated: loss, duplicates, corruption, rate,
+queue, delay and its distribution.
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ def verdict(did: LinkParameters, configured: LinkParameters, sent: str) -> tuple
 @pytest.mark.parametrize(
     "configured", [ALTERED, NARROW, TWICE, SHAKEN], ids=["lossy", "narrow", "twice", "with jitter"]
 )
-def test_a_link_that_copies_and_damages_as_configured_is_proven(
+def test_a_link_that_duplicates_and_corrupts_as_configured_is_proven(
     configured: LinkParameters, sent: str
 ) -> None:
     assert verdict(configured, configured, sent) == (PROVEN, "")
@@ -65,7 +65,7 @@ def test_a_link_that_copies_and_damages_as_configured_is_proven(
 
 
 @pytest.mark.parametrize("configured", [LOSSY, FULL], ids=["lossy", "full"])
-def test_datagrams_are_told_apart_by_their_content_alone(configured: LinkParameters) -> None:
+def test_datagrams_are_distinguished_by_content(configured: LinkParameters) -> None:
     sent, changes = over(configured, "bundles"), [Change(0, configured)]
     assert sent.verdicts(changes) == [(PROVEN, "")]
     [did] = sent.measured(changes)
@@ -121,9 +121,7 @@ def test_a_link_with_the_configured_distribution_is_proven(configured: LinkParam
         ("each 5 ms", NORMAL, {"delay_us": 61_000}, ""),
     ],
 )  # fmt: skip
-def test_a_link_that_does_otherwise_is_violated(
-    sent: str, did: LinkParameters, changed: dict, reason: str
-) -> None:
+def test_a_link_that_deviates_is_violated(sent: str, did: LinkParameters, changed: dict, reason: str) -> None:
     state, said = verdict(did, replace(did, **changed), sent)
     assert (state, reason in said) == (VIOLATED, True), said
 
@@ -134,7 +132,7 @@ def test_bursts_of_loss_beside_a_full_queue_are_no_violation() -> None:
 
 
 @pytest.mark.parametrize("sent", ["bundles", "tcp"])
-def test_damaged_and_copied_packets_are_told_from_lost_ones(sent: str) -> None:
+def test_damaged_and_duplicated_packets_are_distinguished_from_lost_ones(sent: str) -> None:
     captured = over(replace(ALTERED, loss=0.0), sent)
     near, far = link_side(captured.near, 1500), link_side(captured.far, 1500)
     found = match(near, far)
@@ -145,7 +143,7 @@ def test_damaged_and_copied_packets_are_told_from_lost_ones(sent: str) -> None:
     assert len(near.t_ns) + len(found.copies) == len(far.t_ns) - len(found.strays) + gone
 
 
-def test_what_was_damaged_before_the_link_is_not_held_against_it() -> None:
+def test_packets_damaged_before_the_link_do_not_count_against_it() -> None:
     damaged = over(replace(ALTERED, loss=0.0, duplicate=0.0), "tcp")
     again = replace(damaged, near=damaged.far)
     [did] = again.measured([Change(0, LinkParameters())])

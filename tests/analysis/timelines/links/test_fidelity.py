@@ -103,7 +103,7 @@ def test_an_offloaded_frame_is_found_again_as_its_segments():
     assert (did.packets, did.matched, did.loss) == (5, 5, 0.0)
 
 
-def test_the_end_of_the_run_swallows_nothing():
+def test_packets_in_flight_at_the_end_are_not_lost():
     near = steady(1000)
     far = [packet for packet in delayed(near) if packet[0] < 11 * S - 5 * MS]
     (did,) = measure(side(near), side(far), [period()], (0, 11 * S - 5 * MS))
@@ -140,7 +140,7 @@ def did(p50_ms=0.0, p99_ms=0.0, early_us=0, lost=0, at_risk=10_000, **more):
         (period(rate_bits_per_s=10**6), did(crowded=3), "3 packets passed a queue that was longer"),
     ],
 )
-def test_behaviour_is_held_against_the_configuration(configured, behaviour, problem):
+def test_behaviour_is_compared_with_the_configuration(configured, behaviour, problem):
     found = judge(configured, behaviour)
     assert found.state == (VIOLATED if problem else PROVEN)
     assert (found.reason or "").startswith(problem or "")
@@ -169,17 +169,17 @@ def test_a_period_shorter_than_its_guards_is_unproven():
     assert judge(short, found) == PeriodVerdict(UNPROVEN, "it lasted for 20 ms only")
 
 
-def test_a_cut_that_swallowed_something_is_proven():
+def test_a_cut_that_dropped_packets_is_proven():
     assert judge(period(state="blackhole"), Behaviour(5, 0, 0)) == PeriodVerdict(PROVEN)
 
 
-def test_a_link_that_lets_nothing_through_is_violated():
+def test_a_link_without_delivered_packets_is_violated():
     nothing = Behaviour(50, 0, 0, Losses(50), 50)
     assert judge(period(), nothing) == PeriodVerdict(VIOLATED, "no packet came through")
     assert judge(period(loss=1.0), nothing).state == PROVEN
 
 
-def test_clocks_that_are_known_too_badly_leave_a_link_unproven():
+def test_large_clock_errors_leave_a_link_unproven():
     vague = did(error_bound_ns=2 * MS, sure_excess=DelayPercentiles(0, 0, 0), sure_least_ns=DELAY)
     found = judge(period(), vague)
     assert (found.state, "the clock error of 2.000 ms is too large" in found.reason) == (UNPROVEN, True)

@@ -1,4 +1,4 @@
-"""A violated period names its cause where the run's own data tell it."""
+"""A violated period names its cause if the run's data show it."""
 
 import pytest
 
@@ -50,11 +50,11 @@ SPLIT = "2 segments of offloaded frames were split at unknown boundaries"
         ),
     ],
 )
-def test_a_cause_is_named_if_the_data_of_its_period_tell_it(of, fields, found):
+def test_a_cause_is_named_if_the_data_of_its_period_show_it(of, fields, found):
     assert cause(row(**of), **fields) == found
 
 
-def test_a_capture_that_dropped_is_named():
+def test_a_capture_with_drops_is_named():
     captures = run_json()["captures"]
     lost = [each | {"kernel_drops": 5} if "r0-r1@r1" in each["file"] else each for each in captures]
     assert cause(captures=lost) == "the capture r0-r1@r1.pcap lost 5 packets, independently of the link"

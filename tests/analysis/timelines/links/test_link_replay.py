@@ -1,5 +1,5 @@
-"""The configured link, applied to the packets that entered it, gives what the relay does, to the nanosecond;
-a link emulator with another behaviour is detected.
+"""The replay of the configured link equals the relay to the nanosecond; an emulator with another behaviour is
+detected.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ SIZES = (0, 100, 1448, 1448, 3 * 1448, 20 * 1448, 44 * 1448 + 7)
 
 
 def traffic(seconds: float, mean_gap_ms: float, seed: int = 3, sizes: tuple[int, ...] = SIZES):
-    """Frames of all sizes, at times by chance."""
+    """Return frames of all sizes at random times."""
     chance, found, t_ns = Random(seed), [], 1 * S
     while t_ns < (1 + seconds) * S:
         t_ns += int(chance.expovariate(1 / mean_gap_ms) * MS)
@@ -41,7 +41,7 @@ changed = st.lists(st.tuples(st.integers(1_100, 2_000), parameters_of, st.boolea
 
 
 @given(parameters_of, changed, st.floats(1, 30), st.integers(0, 1_000))
-def test_the_replay_is_what_the_relay_does_to_the_nanosecond(first, later, mean_gap_ms, seed):
+def test_the_replay_equals_the_relay_to_the_nanosecond(first, later, mean_gap_ms, seed):
     changes = [Change(0, first)]
     for at_ms, parameters, blackhole in sorted(later, key=lambda each: each[0]):
         if at_ms * MS > changes[-1].at_ns:
@@ -76,7 +76,7 @@ OVERLOADED = [
 
 
 @pytest.mark.parametrize("parameters", OVERLOADED)
-def test_an_overloaded_link_that_does_as_configured_is_proven(parameters):
+def test_an_overloaded_link_as_configured_is_proven(parameters):
     changes = [
         Change(0, parameters),
         Change(4 * S, replace(parameters, rate_bits_per_s=5_000_000)),
@@ -97,7 +97,7 @@ def faster(parameters, factor):
 
 
 @pytest.mark.parametrize("reorder", [False, True])
-def test_jitter_that_is_off_is_caught(reorder):
+def test_wrong_jitter_is_detected(reorder):
     asked, sent = LinkParameters(delay_us=30_000, jitter_us=5_000, reorder=reorder), traffic(8, 6)
     off = [{"delay_us": us} for us in (29_000, 31_000)] + [{"jitter_us": us} for us in (0, 3_000, 7_000)]
     for changed in ({}, *off):
@@ -119,7 +119,7 @@ def test_correlated_jitter_is_distinguished_from_jitter_that_is_not():
         assert states(captured, [Change(0, asked)]) == [expected], (did, asked)
 
 
-def test_losses_in_bursts_are_no_reason_to_doubt_a_link():
+def test_configured_bursts_of_loss_are_proven():
     bursts = LinkParameters(delay_us=5_000, loss=0.02, loss_burst_packets=12)
     sent = traffic(20, 1.5, sizes=(100, 1448))
     assert states(emulate([Change(0, bursts)], sent), [Change(0, bursts)]) == [PROVEN]
@@ -127,7 +127,7 @@ def test_losses_in_bursts_are_no_reason_to_doubt_a_link():
     assert states(emulate([Change(0, too_many)], sent), [Change(0, bursts)]) == [VIOLATED]
 
 
-def test_a_change_that_was_not_carried_out_is_caught():
+def test_a_change_that_was_not_applied_is_detected():
     asked = [Change(0, NARROW), Change(4 * S, replace(NARROW, rate_bits_per_s=5_000_000))]
     captured = emulate(asked[:1], traffic(8, 15))
     assert states(captured, asked)[1] == VIOLATED
@@ -149,7 +149,7 @@ def test_a_path_mtu_black_hole_loses_by_size_and_nothing_else():
 
 
 @pytest.mark.parametrize("off_ms", [-8, 3])
-def test_a_full_queue_of_small_packets_loses_none_by_chance_if_its_rate_changed_a_little_off(off_ms):
+def test_drops_of_a_full_queue_at_a_rate_change_are_not_random_losses(off_ms):
     wide = LinkParameters(delay_us=150_000, rate_bits_per_s=2_000_000, queue_packets=40)
     narrow = faster(wide, 0.5)
     sent = traffic(6, 2, sizes=(0, 0, 20, 1448))
@@ -170,7 +170,7 @@ def test_a_loss_of_half_a_percent_is_distinguished_from_one_percent():
     assert states(emulate([Change(0, replace(half, loss=0.0))], sent), [Change(0, half)]) == [VIOLATED]
 
 
-def test_a_link_that_lost_as_configured_is_wrongly_accused_once_in_thousands_of_times():
+def test_false_violations_by_loss_are_rare():
     parameters, sent = LinkParameters(loss=0.005), [(S + n * MS, 100) for n in range(1_000)]
     alone = [Change(0, parameters)]
     assert [states(emulate(alone, sent, seed), alone) for seed in range(30)] == [[PROVEN]] * 30

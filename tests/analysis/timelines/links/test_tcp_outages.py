@@ -79,7 +79,7 @@ def test_an_open_connection_is_silent_until_its_next_try(metadata):
 
 
 @pytest.mark.parametrize(("flags", "how"), [(RST, "RST"), (FIN | ACK, "FIN")])
-def test_who_gave_a_connection_up_and_what_was_opened_instead(metadata, flags, how):
+def test_closed_connections_and_their_replacements_are_reported(metadata, flags, how):
     near = [
         *BEFORE,
         *TRIES,
@@ -121,7 +121,7 @@ def test_the_slowest_pair_of_hosts_counts_and_only_outages_that_ended_with_the_l
     assert retry_s(pa.Table.from_pylist(measured(metadata, near, [])), 9.0) is None, "one never tried again"
 
 
-def test_of_a_one_way_cut_only_the_direction_that_failed_counts():
+def test_only_the_failed_direction_of_a_one_way_cut_counts():
     one_way = facts_of(
         "faults=[{name: cut, at: 5s, cut: [r2, r3], direction: forward, for: 4s}]", "expect=[]"
     )

@@ -1,6 +1,4 @@
-"""A link that follows a trace is replayed and judged like any other: what it did right is proven, what is
-off is caught.
-"""
+"""A link that follows a trace is replayed and judged like any other."""
 
 from dataclasses import replace
 
@@ -53,7 +51,7 @@ def judged(captured: Captured, changes: list[Change]) -> list[tuple[str, str]]:
     st.floats(8, 40),
     st.integers(0, 1_000),
 )
-def test_the_replay_is_what_the_relay_does(trace, later, mean_gap_ms, seed):
+def test_the_replay_of_a_traced_link_equals_the_relay(trace, later, mean_gap_ms, seed):
     changes = [Change(0, TRACED)]
     for at_ms, what in sorted(later):
         parameters = {
@@ -98,7 +96,7 @@ def test_a_link_that_follows_its_trace_is_proven_through_faults():
         (None, ""),  # it never began
     ],
 )
-def test_a_link_that_does_not_follow_its_trace_is_caught(did, said):
+def test_a_link_that_does_not_follow_its_trace_is_violated(did, said):
     changes = [Change(0, TRACED)]
     captured = emulate(changes, traffic(9, 12), 1, did or TRACE, ZERO_NS if did else None)
     ((state, reason),) = judged(captured, changes)
@@ -110,7 +108,7 @@ UNBOUNDED = replace(TRACED, queue_packets=10_000)  # what a full queue drops is 
 
 
 def netem(sent: list[tuple[int, int]], late_us: int, slower: float = 1.0) -> Captured:
-    """Return the output of a netem that takes each step late: first its delay, then its queue."""
+    """Return the output of a netem that applies each step late: first its delay, then its queue."""
     template = emulate([Change(0, LinkParameters())], sent)
     came, enter_ns, busy_ns = [], 0, 0
     for t_ns, payload in sent:
@@ -136,7 +134,7 @@ def boundaries_us(until_us: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("late_us", "slower"), [(0, 1.0), (4_000, 1.0), (0, 1.05), (60_000, 1.0)])
-def test_netem_is_proven_where_it_takes_its_steps_in_time_and_caught_where_it_does_not(late_us, slower):
+def test_netem_is_proven_with_timely_steps_and_violated_with_late_ones(late_us, slower):
     captured = netem(traffic(9, 3, sizes=(100, 1448)), late_us, slower)
     near, far = link_side(captured.near, 1500), link_side(captured.far, 1500)
     (period,) = periods_of([Change(0, UNBOUNDED)], TRACE, ZERO_NS)

@@ -1,4 +1,4 @@
-"""Other people's traffic counted apart: whose a packet is, and what generators' reports say of it."""
+"""Background traffic is counted separately: the entry of each packet, and the generators' reports."""
 
 import json
 from dataclasses import replace
@@ -63,14 +63,14 @@ def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
     )
 
 
-def test_only_packets_of_no_host_of_traffic_are_the_systems(metadata):
+def test_packets_of_traffic_hosts_are_not_the_systems(metadata):
     own = traffic.system_packets(of_hub_to_w(metadata), metadata)
     assert own.column("payload_length").to_pylist() == [100, 30]
     (row,) = (r for r in throughput.wire(("hub-w", "forward"), own, metadata).to_pylist() if r["bin"] == 0)
     assert row["bytes"] == 166
 
 
-def test_each_entry_has_its_packets_with_all_headers_and_its_load(metadata):
+def test_each_entry_has_its_bytes_on_the_wire_and_its_payload(metadata):
     found = traffic.carried_traffic(("hub-w", "forward"), of_hub_to_w(metadata), metadata).to_pylist()
     sums: dict[str, list[int]] = {}
     for row in found:
@@ -101,7 +101,7 @@ def test_a_run_without_traffic_counts_every_packet(metadata):
     assert traffic.carried_traffic(("hub-w", "forward"), seen, without).num_rows == 0
 
 
-def test_links_show_it_beside_what_they_carried_of_the_system(metadata):
+def test_links_show_traffic_beside_the_systems_bytes(metadata):
     seen, direction = of_hub_to_w(metadata), ("hub-w", "forward")
     wire = throughput.wire(direction, traffic.system_packets(seen, metadata), metadata)
     found = throughput.table(
@@ -126,7 +126,7 @@ def report(**end):
     return json.dumps({"start": {}, "intervals": [], "end": end})
 
 
-def test_each_side_says_what_it_saw(tmp_path):
+def test_both_sides_of_a_burst_are_read(tmp_path):
     sender, receiver = tmp_path / "a.json", tmp_path / "a.server.json"
     sender.write_text(report(sum_sent={"bytes": 1000, "retransmits": 3}, sum_received={"bytes": 7}))
     receiver.write_text(report(sum_received={"bytes": 900}, sum={"lost_packets": 2, "packets": 10}))
@@ -161,7 +161,7 @@ def test_an_interrupted_sender_does_not_know_the_arrivals(tmp_path):
     assert (found.sent_bytes, found.received_bytes, found.problem) == (5, None, "interrupt")
 
 
-def test_the_headline_is_of_all_bursts_and_counts_what_came_out_of_the_last_link(metadata):
+def test_the_headline_covers_all_bursts_and_the_last_links_payload(metadata):
     reports = {
         "backup": [traffic.BurstReport(4000, 3500, 7)],
         "video": [traffic.BurstReport(100, 90, None, 1, 10), traffic.BurstReport(problem="no report")],

@@ -24,7 +24,7 @@ def test_each_edge_of_a_tree_over_a_link_is_a_copy():
     assert copies(*first, second, within) == {FORWARD: (30, 20, 2)}
 
 
-def test_batches_that_meet_in_a_part_count_there():
+def test_partly_overlapping_batches_count_as_copies():
     events = [trees.event("r3-proxy-0", "r2-proxy-0", first, ZERO) for first in (1, 6)]
     assert copies(*events) == {FORWARD: (20, 15, 2)}
 
@@ -61,7 +61,7 @@ def test_the_headline_has_the_mean_over_links_and_the_most_of_any():
     }  # fmt: skip
 
 
-def test_without_packets_nothing_is_known():
+def test_without_packets_costs_are_unknown():
     nothing = wan.table(schemas.WAN_MESSAGES.empty_table(), schemas.WAN_COPIES.empty_table())
     assert wan.headline(nothing, None)["messages"] is None
 

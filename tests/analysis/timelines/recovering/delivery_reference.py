@@ -1,11 +1,11 @@
-"""The figures of faults as deliveries alone tell them, for runs on three regions that are joined pairwise.
+"""The figures of faults computed from deliveries only, for runs on three fully connected regions.
 
-Plain and slow, and independent of the analysis: it knows when each event was published and when each client
-had it, and what the experiment's file says of the links. Which way an event took follows from how long it
-took: the way over the third region is the longer one.
+Simple, slow, and independent of the analysis: its inputs are the publication and arrival times of each event
+and the experiment's file. The path of an event follows from its latency: the detour over the third region
+takes longer.
 
-A fault acts from when a link does what the fault says: an outage, from when nothing crosses; a `set`, from
-when packets cross and the parameter has its value; a restore, from when packets cross again.
+A fault acts as soon as a link behaves as it specifies: an outage when no packet crosses; a `set` when packets
+cross with the new value; a restore when packets cross again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ Deliveries = Mapping[tuple[str, str], Sequence[Event]]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The figures of a fault; None where it has none."""
+    """The figures of a fault; None if unknown."""
 
     acts_s: float | None = None
     pairs: int = 0
@@ -129,7 +129,7 @@ class Network:
         return usual / 1000 if given is None else seconds(given)
 
     def does(self, fault: Given, hop: Hop, t_s: float) -> bool:
-        """Whether a direction does what a fault of links says."""
+        """Return whether a direction behaves as a link fault specifies."""
         kind = kind_of(fault)
         if kind == "restore":
             return self.is_up(hop, t_s) and self._state(hop, t_s) != self._state(hop, t_s, but=fault)
@@ -141,7 +141,7 @@ class Network:
         return self.is_up(hop, t_s) and any(self.value(hop, name, t_s) == fault[name] for name in said)
 
     def begin(self, fault: Given) -> tuple[float | None, frozenset[Hop]]:
-        """When a fault first acts, and where."""
+        """Return when a fault first acts, and on which hops."""
         if not hops_of(fault) and "restore" not in fault:
             return seconds(fault["at"]), frozenset()
         named = fault

@@ -1,4 +1,4 @@
-"""Draw pairs of faults, run them in virtual time and compare the analysis with what deliveries alone tell.
+"""Draw pairs of faults, run them in virtual time, and compare the analysis with `delivery_reference`.
 
     .venv/bin/python -m tests.analysis.timelines.recovering.fault_pairs --count 500 --seed 1 --workers 2
 
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def drawn(number: int, seed: int) -> tuple[str, str, list[Given]]:
-    """Where, when and which faults the pair of this number is."""
+    """Draw the pair of this number: kinds, places and times."""
     rng = random.Random(f"{seed} {number}")
     place, span = rng.choice(PLACES), rng.choice(list(SPANS))
     at_s, for_s, its_at_s, its_for_s = SPANS[span]
@@ -158,7 +158,7 @@ def experiment_of(faults: Sequence[Given]) -> dict[str, Any]:
 
 
 def deliveries_of(run: RunDirectory, zero_ns: int) -> Deliveries:
-    """When each event was published, and when each region's client had it."""
+    """Return when each event was published, and when each region's client received it."""
     found = {}
     for stream, owner in enumerate(REGIONS):
         by_region = {
@@ -225,7 +225,7 @@ def outcome_of(number: int, seed: int) -> Outcome:
 
 
 def apart(expected: Reference, measured: Mapping[str, Any]) -> list[str]:
-    """Which figures of a fault are more than a bin from the reference."""
+    """Return the figures of a fault that differ from the reference by more than a bin."""
     found = []
     if expected.pairs != measured["affected_pairs"]:
         found.append(f"affected_pairs {measured['affected_pairs']}, not {expected.pairs}")

@@ -1,4 +1,4 @@
-"""Recovery by the methods of RFC 6412, where it can be worked out by hand."""
+"""Recovery by the methods of RFC 6412, on cases computed by hand."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def stream(late=lambda t_ns: 0):
 
 
 def kept_until(end_ns, start_ns=FAULT):
-    """Events published meanwhile come when it is over."""
+    """Delay events published in this period until its end."""
     return lambda t: end_ns - t if start_ns <= t < end_ns else 0
 
 
@@ -71,5 +71,5 @@ def test_an_undisturbed_route_converges_at_once():
     assert found.impaired == 0
 
 
-def test_without_anything_before_the_event_nothing_can_be_told():
+def test_without_a_baseline_benchmarks_are_unknown():
     assert benchmark(stream(lambda t: NEVER), FAULT, until_ns=END).impaired is None

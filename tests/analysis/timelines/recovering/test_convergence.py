@@ -1,4 +1,4 @@
-"""When every stream flows again after the last change, and whether it stays so."""
+"""When every stream flows again after the last change, and whether it keeps flowing."""
 
 from dataclasses import replace
 
@@ -75,20 +75,20 @@ def test_a_stream_that_stalls_again_shows_in_its_longest_wait(metadata):
     assert (row["flows_ns"], row["wait_ns"]) == (200 * MS, 3_800 * MS)
 
 
-def test_a_pair_to_which_nothing_comes_is_stalled_and_the_whole_never_converges(metadata):
+def test_a_stalled_pair_makes_the_run_unconverged(metadata):
     cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [None, None]}, [5_100, 5_200])
     found = headline(flows_of(cut, metadata), [], metadata)
     assert (found["stalled"], found["full_s"], found["wait_max_s"]) == (1, None, None)
 
 
-def test_all_pairs_together_are_the_last_of_them(metadata):
+def test_the_run_converges_with_its_last_pair(metadata):
     cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [5_900, 5_900]}, [5_100, 5_200])
     found = headline(flows_of(cut, metadata), [], metadata)
     assert (found["last_change_s"], found["stalled"]) == (5.0, 0)
     assert (found["full_s"], found["median_s"], found["wait_max_s"]) == (0.9, 0.55, 0.8)
 
 
-def test_clients_that_are_gone_and_streams_that_ended_do_not_count(metadata):
+def test_absent_clients_and_ended_streams_do_not_count(metadata):
     cut = stream_of({"r0-client-0": [5_200], "r0-client-1": [None]}, [5_100])
     gone = replace(metadata, gone=frozenset({"r0-client-1"}))
     assert headline(flows_of(cut, gone), [], gone)["stalled"] == 0
@@ -97,7 +97,7 @@ def test_clients_that_are_gone_and_streams_that_ended_do_not_count(metadata):
     assert (found["stalled"], found["full_s"]) == (None, None)
 
 
-def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drained(metadata):
+def test_late_changes_of_source_are_counted_until_the_drain(metadata):
     since = metadata.last_change_ns + SETTLED_NS
     assert metadata.drained_ns is not None
     failover_events = [
@@ -121,7 +121,7 @@ def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drai
         ("[{at: 5s, isolate: r3, for: 2s}]", True),
     ],
 )
-def test_only_links_that_are_up_both_ways_in_the_end_connect(faults, joined):
+def test_only_links_up_in_both_directions_connect_regions(faults, joined):
     metadata = with_faults(faults)
     assert headline(flows_of(stream_of({}, []), metadata), [], metadata)["connected"] is joined
 
@@ -161,7 +161,7 @@ def test_stalled_clients_are_named_with_the_last_packet_from_where_the_stream_ca
     assert without_events.endswith("; the last packet of all, from r1-proxy-0, reached it at 7.00 s")
 
 
-def test_streams_must_flow_again_in_every_run_whose_faults_were_all_mended():
+def test_every_run_with_reverted_faults_expects_flowing_streams():
     for faults, expected in (
         ("[{name: cut, at: 5s, cut: [r2, r3], for: 2s}]", True),
         ("[{name: slow, at: 5s, set: [r2, r3], delay: 90ms}]", True),

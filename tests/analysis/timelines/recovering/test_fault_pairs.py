@@ -1,4 +1,4 @@
-"""Faults that meet have the figures that deliveries alone tell; `fault_pairs` draws and compares more."""
+"""Overlapping faults have the figures of `delivery_reference`; `fault_pairs` draws and compares more."""
 
 import pytest
 

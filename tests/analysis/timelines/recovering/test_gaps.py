@@ -1,4 +1,4 @@
-"""A gap is a wait that is longer than usual, and only a fault's if the fault can have made it."""
+"""A gap is a wait longer than usual, attributed to a fault only if the fault can have caused it."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def stream(came_ns=None, *, due=None):
 
 
 def gap_of(cut, fault_ns=CUT, **around):
-    """Whether its client had a gap; None where that cannot be told."""
+    """Return whether its client had a gap; None if that is unknown."""
     found, known = ClientWaits.from_intervals(cut, [0], UNTIL).gap_of(fault_ns, **{**AROUND, **around})
     return bool(found[0]) if known[0] else None
 
@@ -47,24 +47,24 @@ def test_events_that_come_as_usual_make_no_gap():
     assert gap_of(stream()) is False
 
 
-def test_neither_does_jitter():
+def test_jitter_makes_no_gap():
     for seed in range(50):
         jitter = np.random.default_rng(seed).integers(0, 100 * MS, UNTIL // EVERY)
         assert gap_of(stream(lambda published_ns, by=jitter: published_ns + TAKES + by)) is False
 
 
 @pytest.mark.parametrize("way", [held, lost])
-def test_events_that_stop_make_one(way):
+def test_a_pause_of_due_events_makes_a_gap(way):
     assert gap_of(stream(way(CUT, CUT + 500 * MS))) is True
     assert gap_of(stream(way(CUT + 900 * MS, CUT + 1_500 * MS))) is True
 
 
-def test_events_that_never_come_again_make_one_until_publishing_ends():
+def test_permanently_missing_events_make_a_gap_until_publishing_ends():
     assert gap_of(stream(lost(CUT, UNTIL))) is True
 
 
 @pytest.mark.parametrize("way", [held, lost])
-def test_a_gap_long_after_a_fault_or_before_it_is_not_its_own(way):
+def test_a_gap_long_after_or_before_a_fault_is_not_attributed_to_it(way):
     assert gap_of(stream(way(CUT + 2_000 * MS, CUT + 3_000 * MS))) is False
     assert gap_of(stream(way(CUT - 1_000 * MS, CUT - 200 * MS))) is False
     assert gap_of(stream(way(CUT - 500 * MS, CUT + 200 * MS))) is False
@@ -72,7 +72,7 @@ def test_a_gap_long_after_a_fault_or_before_it_is_not_its_own(way):
 
 
 @pytest.mark.parametrize("way", [held, lost])
-def test_a_seldom_event_that_is_late_or_lost_makes_one_whenever_it_is_due(way):
+def test_a_late_or_lost_event_of_a_rare_stream_makes_a_gap(way):
     every = 2_400 * MS
     published_ns = np.arange(100 * MS, UNTIL, every)
     for to_ns, gap in ((CUT, False), (CUT + 4_000 * MS, True)):
@@ -82,7 +82,7 @@ def test_a_seldom_event_that_is_late_or_lost_makes_one_whenever_it_is_due(way):
         assert gap_of(cut) is gap
 
 
-def test_a_publisher_that_pauses_makes_none():
+def test_a_pause_of_the_publisher_makes_no_gap():
     whole = stream()
     there = (whole.published_ns < CUT) | (whole.published_ns > CUT + 1_000 * MS)
     columns = (whole.first_seq, whole.count, whole.published_ns)
@@ -97,6 +97,6 @@ def test_events_that_were_not_due_are_not_missed():
     assert gap_of(stream(lost(CUT, CUT + 1_000 * MS))) is True
 
 
-def test_nothing_can_be_told_where_too_little_came_before():
+def test_gaps_are_unknown_without_enough_earlier_events():
     assert gap_of(stream(lost(0, CUT))) is None
     assert gap_of(stream(held(CUT, CUT + 500 * MS)), calm_ns=CUT - 500 * MS) is None

@@ -170,7 +170,7 @@ def test_only_hosts_behind_a_process_in_the_tree_are_affected_by_its_end(killed,
         (("r1-proxy-0", "r3-client-0"), set()),
     ],
 )
-def test_hosts_that_are_set_apart_affect_only_what_goes_from_one_to_the_other(ends, clients):
+def test_a_separation_affects_only_paths_between_its_hosts(ends, clients):
     fault = replace(
         KNOWN.faults[0], name="block", hops={}, processes=ends, apart=frozenset({frozenset(ends)})
     )
@@ -227,7 +227,7 @@ def test_routed_events_arrive_only_at_their_destination():
     assert found == [("arrived", "r2-driver-0", None, 1)]
 
 
-def test_events_that_were_taken_must_be_in_packets_and_others_may_be():
+def test_delivered_events_must_be_in_packets_and_others_may_be():
     arrived = table(event("r3-client-0", "r3-proxy-0", 1 + 10 * number, ZERO) for number in (0, 1))
 
     def held(*first_seqs: int) -> bool | None:
@@ -245,7 +245,7 @@ def test_events_that_were_taken_must_be_in_packets_and_others_may_be():
     assert not held(1, 21)
 
 
-def test_what_a_peer_delivers_to_itself_is_in_its_records_only():
+def test_a_peers_own_events_are_only_in_its_records():
     declared = replace(
         METADATA.declared, roles={**METADATA.declared.roles, "driver": (Trait.PUBLISHER, *BOTH)}
     )

@@ -1,6 +1,4 @@
-"""Recovery figures of a simulated run are those that can be worked out by hand; see `world` for what
-happened.
-"""
+"""Recovery figures of a simulated run equal those computed by hand; `world` describes the run."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -109,13 +107,13 @@ def test_latency_that_is_fine_all_along_settles_with_the_first_event():
     assert row["settled_ns"] == row["switch_ns"] < DETOUR_NS + EVERY + 3 * LAN
 
 
-def test_not_returning_is_null_with_a_reason():
+def test_a_missing_return_is_null_with_a_reason():
     row = pairs_of(facts_of(), 3, returned=14 * S)["restore", "r2-client-0"]
     assert row["returned_ns"] is None
     assert "returned_s: the stream did not return to its direct path" in row["reasons"]
 
 
-def test_never_switching_is_null_with_a_reason():
+def test_a_missing_switch_is_null_with_a_reason():
     group = simulate().stream(2)
     cut_off = (pc.field("host") == "r3-client-0") & (pc.field("t_ns") > ZERO + CUT)
     row = rows_of(group.filter(~cut_off), facts_of(), 2)["cut", "r3-client-0"]
@@ -123,7 +121,7 @@ def test_never_switching_is_null_with_a_reason():
     assert "switch_s: no event published after the fault ever arrived" in row["reasons"]
 
 
-def test_killing_a_proxy_affects_what_went_through_it():
+def test_killing_a_proxy_affects_streams_through_it():
     metadata = facts_of("faults=[{name: dead, at: 7s, kill: r1/proxy-0}]", "expect=[]")
     affected = affected_by(lambda _, client, stream: (stream, client.split("-")[0]), metadata)
     # All of r1's own, all that comes to r1, and what takes the detour by r1 at 7 s.
@@ -133,7 +131,7 @@ def test_killing_a_proxy_affects_what_went_through_it():
     }
 
 
-def test_a_lost_event_of_a_seldom_stream_shows_the_fault_and_how_fine_its_times_are():
+def test_a_lost_event_of_a_rare_stream_shows_the_fault_with_coarse_times():
     times_s = (1, 3.4, 6, 8.2, 11)
     there_ns = np.array([ZERO + round(s * S) for s in times_s], np.int64)
     came_ns = there_ns + 30 * MS
@@ -153,7 +151,7 @@ def test_a_lost_event_of_a_seldom_stream_shows_the_fault_and_how_fine_its_times_
     )
 
 
-def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone():
+def test_a_disturbed_client_is_affected_only_by_its_own_fault():
     faults = (
         "faults=[{name: dead, at: 5s, kill: r2/proxy-0}, {name: gone, at: 6s, leave: r3/client-0}]",
         "expect=[]",
@@ -165,7 +163,7 @@ def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone():
     assert ("dead", "r3-client-1") in affected
 
 
-def test_what_is_lost_until_the_restore_counts_for_the_cut():
+def test_losses_before_the_restore_count_for_the_cut():
     arrived = (pc.field("host") == "r3-client-0") & (pc.field("kind") == "arrived")
     gone = arrived & (pc.field("t_ns") > ZERO + CUT) & (pc.field("t_ns") < ZERO + RESTORED)
     rows = rows_of(simulate().stream(2).filter(~gone), facts_of(), 2)
@@ -216,7 +214,7 @@ def test_a_single_late_batch_within_two_seconds_of_good_ones_does_not_unsettle()
     assert times.settled_ns == 400 * MS  # the bin that begins at 0.4 s is the first good one
 
 
-def test_a_second_dip_within_two_seconds_does():
+def test_a_second_dip_within_two_seconds_delays_settling():
     good = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 50) if n not in (10, 11, 12)]
     dip = [(10, n / 10, 1.4) for n in (10, 11, 12)]
     times = measure(pair(*good, *dip), ZERO, until_ns=ZERO + 5 * S)
@@ -239,7 +237,7 @@ def test_a_run_that_ends_too_early_cannot_settle():
 
 @st.composite
 def histories(draw):
-    """Batches (count, published, came) in milliseconds around the fault; some never came."""
+    """Draw batches (count, published, arrived) in milliseconds around the fault; some never arrive."""
     times = st.integers(-1000, 4000)
     batch = st.tuples(st.integers(1, 5), times, st.one_of(st.none(), st.integers(0, 2000)))
     rows = draw(st.lists(batch, min_size=1, max_size=25))
@@ -247,7 +245,7 @@ def histories(draw):
 
 
 @given(histories())
-def test_switch_catch_up_and_backlog_are_what_listing_every_event_gives(rows):
+def test_switch_catch_up_and_backlog_equal_an_event_by_event_computation(rows):
     times = measure(
         pair(*((n, t / 1e3, c if c is None else c / 1e3) for n, t, c in rows)), ZERO, until_ns=ZERO + 9 * S
     )

@@ -1,4 +1,4 @@
-"""When proxies acted on a fault, and how pairs become a fault's headline."""
+"""Reactions of proxies to a fault, and the headline of a fault from its pairs."""
 
 from dataclasses import fields
 
@@ -48,7 +48,7 @@ def test_detection_is_the_first_act_and_resubscription_the_first_subscription():
     assert (row["detect_s"], row["resubscribe_s"], row["switch_s"]) == (0.8, 0.9, 1.0)
 
 
-def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
+def test_only_reactions_of_the_region_to_the_stream_or_lost_peer_count():
     failover_events = [
         act(CUT - 1),  # before the fault
         act(CUT + 1, region="r0"),  # another region
@@ -67,7 +67,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
     assert row["reason"] == ("detect_s: no server reacted to it; resubscribe_s: no server resubscribed to it")
 
 
-def test_logs_tell_when_no_packet_does():
+def test_logs_are_used_without_packets():
     (row,) = rows_of([pair()], [act(CUT + 700 * MS, FailoverKind.MOVED)]).to_pylist()
     assert row["resubscribe_s"] == 0.7
 
@@ -84,7 +84,7 @@ def test_the_headline_is_the_first_detection_and_the_worst_of_the_rest():
     assert reasons == [f"recovery.restore: {UNAFFECTED}"]
 
 
-def test_a_pair_without_a_figure_leaves_the_headline_open_with_its_reason():
+def test_a_pair_without_a_figure_makes_the_headline_null_with_its_reason():
     open_one = pair(
         3, "r2-client-0", catch_up_ns=None, reasons=["catch_up_s: 40 events of the gap never came"]
     )
@@ -155,7 +155,7 @@ def test_the_reaction_of_another_regions_chain_does_not_count():
     )
 
 
-def test_a_replica_that_comes_back_returns_no_way():
+def test_a_returning_replica_restores_no_path():
     figures, _ = headline(rows_of([]), KILLED)
     assert "returned_s" not in figures["back"]
 

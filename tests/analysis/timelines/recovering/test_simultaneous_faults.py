@@ -42,7 +42,7 @@ def applied_apart(by_ns: int) -> RunMetadata:
     return read_metadata(record_from_json(run))
 
 
-def test_faults_that_were_planned_together_are_one_event_though_one_held_later():
+def test_faults_planned_together_are_one_event_even_if_one_is_applied_later():
     metadata = applied_apart(3 * MS)
     assert [[fault.name for fault in faults] for faults in metadata.instants] == [["one", "two"]]
     assert [metadata.next_fault_ns(fault) for fault in metadata.applied_faults] == [None, None]
@@ -62,14 +62,14 @@ def test_losses_count_for_simultaneous_faults_that_affected_the_pair(affected, l
     assert tuple(found.column("lost").to_pylist()) == lost
 
 
-def test_a_plan_of_before_says_by_its_changes_what_a_fault_struck():
+def test_plans_without_strikes_are_read_by_their_changes():
     run = run_json()
     for fault in run["plan"]["faults"]:
         del fault["strike"]
     assert read_metadata(record_from_json(run)).faults == facts_of().faults
 
 
-def test_a_fault_that_a_run_never_came_to_took_no_hold():
+def test_a_fault_after_the_end_of_a_run_was_not_applied():
     run = run_json(BOTH.replace("{name: two, at: 5s", "{name: two, at: 6s"), "expect=[]")
     run["times"] |= {"stopped_ns": ZERO + 5_500 * MS, "ended_ns": ZERO + 6 * S - 1}
     run["changes"] = [each for each in run["changes"] if each["requested_ns"] <= ZERO + CUT]

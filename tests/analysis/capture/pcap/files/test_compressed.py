@@ -1,4 +1,4 @@
-"""Compressed captures are unpacked once, into their place, within bounds; what cannot be had is said."""
+"""Compressed captures are decompressed once, within bounds; unreadable parts are reported."""
 
 import gzip
 import os
@@ -41,7 +41,7 @@ PACKED = {
 
 @pytest.mark.parametrize("name", PACKED)
 def test_any_number_of_members_and_frames_are_one_capture(tmp_path: Path, name: str) -> None:
-    """Whatever the file is called: its first bytes say what it is."""
+    """The format follows from the first bytes, not from the file name."""
     (tmp_path / "a.pcap").write_bytes(PACKED[name])
     assert unpack(tmp_path / "a.pcap") == readable(tmp_path / "a.pcap") == tmp_path / "unpacked" / "a.pcap"
     assert readable(tmp_path / "a.pcap").read_bytes() == CONTENT
@@ -84,7 +84,7 @@ def test_a_truncated_file_is_used_as_far_as_it_goes_and_reported(
     assert unpacking_problem(unpack(path)) is not None
 
 
-def test_garbage_behind_the_last_member_costs_nothing_but_is_named(tmp_path: Path) -> None:
+def test_garbage_after_the_last_member_is_reported_and_loses_no_packets(tmp_path: Path) -> None:
     (tmp_path / "a.pcap.gz").write_bytes(PACKED["gzip"] + b"garbage")
     index = build_index(unpack(tmp_path / "a.pcap.gz"))
     assert index.packets == 100
@@ -133,7 +133,7 @@ def test_a_full_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         unpack(tmp_path / "b.pcap.gz")
 
 
-def test_a_window_that_takes_all_memory_is_refused(tmp_path: Path) -> None:
+def test_a_zstd_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(CONTENT)
     how = zstandard.ZstdCompressionParameters(window_log=31)
     packer = zstandard.ZstdCompressor(compression_params=how).compressobj()

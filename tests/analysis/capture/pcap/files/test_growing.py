@@ -1,4 +1,4 @@
-"""Captures that grow: every record once, as the whole capture has it, wherever reading stops and goes on."""
+"""Growing captures: every record is read once, as in the complete capture, wherever reading pauses."""
 
 import gzip
 import subprocess
@@ -34,7 +34,7 @@ RECORD_BYTES = (len(pcap_bytes(records())) - HEADER_BYTES) // PACKETS_THERE
 
 
 class Reading:
-    """Reads batch by batch as Spark does, in a process that may be another one for each batch."""
+    """Reads batch by batch as Spark does, each perhaps in another process."""
 
     def __init__(
         self, path: Path, *, ended: Path | None = None, lenience: Lenience = STRICT, again: bool = False
@@ -80,7 +80,7 @@ def make_pcap(path: Path) -> Path:
 
 
 def make_pcapng(path: Path) -> Path:
-    """Two sections, the second with another resolution of its times."""
+    """Write two sections with different time resolutions."""
     plain, path = path.parent / "plain", path.with_suffix(".pcapng")
     content = b""
     for nanoseconds in (True, False):
@@ -96,7 +96,7 @@ def make_pcapng(path: Path) -> Path:
     ("step", "make", "again"),
     [(7, make_pcap, True), (250, make_pcap, False), (1, make_pcapng, False), (7, make_pcapng, True)],
 )
-def test_a_capture_that_grows_by_any_bytes_gives_the_rows_of_the_whole(
+def test_a_growing_capture_gives_the_rows_of_the_complete_one(
     make: Callable[[Path], Path], tmp_path: Path, step: int, again: bool
 ) -> None:
     whole = make(tmp_path / "a")
@@ -112,7 +112,7 @@ def test_a_capture_that_grows_by_any_bytes_gives_the_rows_of_the_whole(
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
-def test_a_batch_is_bounded_in_bytes_and_the_next_goes_on(
+def test_a_batch_is_bounded_in_bytes_and_the_next_one_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     monkeypatch.setattr(scan, "SPLIT_BYTES", 100)
@@ -132,7 +132,7 @@ def test_a_batch_that_is_planned_again_has_the_same_rows(tmp_path: Path) -> None
     assert rows_between(Reading(tmp_path).reader, start, end) == first
 
 
-def test_new_captures_are_read_and_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+def test_new_captures_are_read_and_no_record_is_read_twice(tmp_path: Path) -> None:
     reading = Reading(tmp_path / "captures")
     assert reading.rows() == []  # not even the folder is there
     (tmp_path / "captures").mkdir()
@@ -147,7 +147,7 @@ def test_new_captures_are_read_and_what_was_read_is_not_read_again(tmp_path: Pat
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Path:
-    """Two captures in parts of three packets, the last part of each still open."""
+    """Return two captures in parts of three packets; the last part of each is still open."""
     (tmp_path / "captures").mkdir()
     for name in ("a.pcap", "b.pcap"):
         write_parts(tmp_path / "captures" / name, records(), range(PER_PART, PACKETS_THERE, PER_PART))
@@ -172,7 +172,7 @@ def test_rows_of_parts_are_those_of_the_capture_that_they_are_joined_to(parts: P
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
-def test_a_capture_whose_parts_are_joined_goes_on_where_it_was(parts: Path, again: bool) -> None:
+def test_reading_continues_in_place_after_parts_are_joined(parts: Path, again: bool) -> None:
     reading = Reading(parts, again=again)
     found = reading.rows(RECORD_BYTES)
     whole = joined_rows(parts)
@@ -181,7 +181,7 @@ def test_a_capture_whose_parts_are_joined_goes_on_where_it_was(parts: Path, agai
     assert reading.rows() == []
 
 
-def test_a_batch_of_parts_is_one_task_in_order_also_if_they_were_joined_before_it_is_read(
+def test_a_batch_of_parts_is_one_ordered_task_even_after_joining(
     parts: Path,
 ) -> None:
     reader = Reading(parts).reader
@@ -195,7 +195,7 @@ def test_a_batch_of_parts_is_one_task_in_order_also_if_they_were_joined_before_i
     assert rows_between(reader, {}, end) == expected
 
 
-def test_parts_are_taken_by_their_age_and_one_larger_than_the_bound_is_read_alone(parts: Path) -> None:
+def test_the_oldest_parts_are_read_first_and_a_large_one_alone(parts: Path) -> None:
     reader = Reading(parts).reader
     size = capture_parts.parts(parts / "a.pcap.parts")[0].stat().st_size
     places = [{}]
@@ -209,7 +209,7 @@ def test_parts_are_taken_by_their_age_and_one_larger_than_the_bound_is_read_alon
     assert reader.latestOffset({}, ReadMaxBytes(1)) == {"a.pcap": {"bytes": size, "part": FIRST}}
 
 
-def test_a_compressed_capture_is_read_once_it_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_compressed_capture_is_read_when_it_no_longer_changes(tmp_path: Path) -> None:
     whole = write_pcap(tmp_path / "a.pcap", records())
     (tmp_path / "captures").mkdir()
     packed = tmp_path / "captures" / "a.pcap.gz"
@@ -280,7 +280,7 @@ def another(capture: Path, count: int = 3 * PACKETS_THERE, size: int = 17) -> No
 
 
 @pytest.mark.parametrize("problem", OTHERS)
-def test_a_capture_that_is_not_what_was_read_before_is_named(tmp_path: Path, problem: str) -> None:
+def test_a_replaced_capture_is_reported(tmp_path: Path, problem: str) -> None:
     capture = write_pcap(tmp_path / "a.pcap", records())
     reading = Reading(tmp_path, again=True)
     reading.rows()
@@ -289,7 +289,7 @@ def test_a_capture_that_is_not_what_was_read_before_is_named(tmp_path: Path, pro
         reading.rows()
 
 
-def test_nothing_is_read_of_a_capture_that_is_another_as_long_as_it_is(tmp_path: Path) -> None:
+def test_a_replaced_capture_is_skipped_until_it_changes(tmp_path: Path) -> None:
     capture = write_pcap(tmp_path / "a.pcap", records())
     content = capture.read_bytes()
     first = Reading(tmp_path)
@@ -306,14 +306,14 @@ def test_nothing_is_read_of_a_capture_that_is_another_as_long_as_it_is(tmp_path:
 
 
 def gone_between(captures: Path, lenience: Lenience) -> list[dict[str, Any]]:
-    """Plan a batch, take a capture away, read the batch."""
+    """Plan a batch, remove a capture, read the batch."""
     reader = Reading(captures, lenience=lenience).reader
     end = reader.latestOffset({}, ReadAllAvailable())
     (captures / "a.pcap").unlink()
     return rows_between(reader, {}, end)
 
 
-def test_a_capture_that_is_gone_before_it_was_read_is_named_or_passed_over_as_asked(tmp_path: Path) -> None:
+def test_a_capture_removed_before_reading_is_reported_or_skipped_on_request(tmp_path: Path) -> None:
     for name in "ab":
         write_pcap(tmp_path / f"{name}.pcap", records())
     with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ were removed .* ignoreMissingFiles"):
@@ -322,7 +322,7 @@ def test_a_capture_that_is_gone_before_it_was_read_is_named_or_passed_over_as_as
     assert gone_between(tmp_path, Lenience(missing=True)) == core_rows(tmp_path / "b.pcap")
 
 
-def test_a_capture_that_is_gone_after_it_was_read_is_forgotten(tmp_path: Path) -> None:
+def test_a_capture_removed_after_reading_is_forgotten(tmp_path: Path) -> None:
     capture = write_pcap(tmp_path / "a.pcap", records())
     reading = Reading(tmp_path)
     expected = reading.rows()
@@ -333,7 +333,7 @@ def test_a_capture_that_is_gone_after_it_was_read_is_forgotten(tmp_path: Path) -
     assert reading.rows() == expected
 
 
-def test_a_part_that_is_gone_before_it_was_read_is_named(parts: Path) -> None:
+def test_a_part_removed_before_reading_is_reported(parts: Path) -> None:
     reader = Reading(parts).reader
     end = reader.latestOffset({}, ReadAllAvailable())
     capture_parts.parts(parts / "a.pcap.parts")[0].unlink()
@@ -342,7 +342,7 @@ def test_a_part_that_is_gone_before_it_was_read_is_named(parts: Path) -> None:
 
 
 def test_present_data_can_be_read_without_later_data(tmp_path: Path) -> None:
-    """As Spark's trigger `availableNow` asks it, in batches that are bounded."""
+    """As with Spark's trigger `availableNow`, in bounded batches."""
     a = write_pcap(tmp_path / "a.pcap", records())
     (tmp_path / "b.pcap.gz").write_bytes(gzip.compress(a.read_bytes()))
     reading = Reading(tmp_path)

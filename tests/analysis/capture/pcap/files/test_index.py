@@ -1,4 +1,4 @@
-"""The index says what is in a capture, how much of it is good, and what is wrong with the rest."""
+"""The index describes a capture's content, the length of its valid part, and the problem with the rest."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_splits_cover_the_records_without_overlap(tmp_path: Path, monkeypatch: p
 
 
 @given(cut=st.integers(24, 24 + sum(SIZES)))
-def test_a_cut_off_tail_costs_only_the_record_it_cuts(
+def test_a_truncated_tail_loses_only_the_truncated_record(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "a.pcap"
@@ -65,7 +65,9 @@ def test_a_cut_off_tail_costs_only_the_record_it_cuts(
 @pytest.mark.parametrize(
     ("field", "value"), [(8, b"\xff\xff\xff\x7f"), (4, b"\xff\xff\xff\xff")], ids=["length", "fraction"]
 )
-def test_a_damaged_header_ends_the_good_part_and_is_named(tmp_path: Path, field: int, value: bytes) -> None:
+def test_a_damaged_header_ends_the_valid_part_and_is_reported(
+    tmp_path: Path, field: int, value: bytes
+) -> None:
     content = bytearray(pcap_bytes(RECORDS))
     tenth = 24 + sum(SIZES[:10])
     content[tenth + field : tenth + field + 4] = value
@@ -76,7 +78,7 @@ def test_a_damaged_header_ends_the_good_part_and_is_named(tmp_path: Path, field:
 
 
 def test_a_fraction_of_a_whole_second_carries_over_and_is_counted(tmp_path: Path) -> None:
-    """As Scapy 2.8 writes it for a time of 100.9999997."""
+    """Scapy 2.8 writes such a fraction for a time of 100.9999997."""
     content = bytearray(pcap_bytes(RECORDS, nanoseconds=False))
     second = 24 + SIZES[0]
     content[second : second + 8] = struct.pack("<II", 100, 1_000_000)
@@ -87,7 +89,7 @@ def test_a_fraction_of_a_whole_second_carries_over_and_is_counted(tmp_path: Path
     assert index.unused == {"time stamps with a whole second in their fraction": 1}
 
 
-def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
+def test_a_capture_without_packets_is_valid(tmp_path: Path) -> None:
     index = build_index(write_pcap(tmp_path / "a.pcap", []))
     assert (index.packets, index.first_ns, index.problem, index.splits) == (0, None, None, ())
 
@@ -101,7 +103,7 @@ def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged section header"),
     ],
 )
-def test_files_that_are_no_captures_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_other_than_captures_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "odd.pcap").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcap.*{said}"):
         load_index(tmp_path / "odd.pcap")
@@ -126,7 +128,7 @@ def test_the_sidecar_is_used_until_the_capture_changes(
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[]", '{"schema": 99}', '{"schema": 1}'])
-def test_a_torn_or_foreign_sidecar_is_made_again(tmp_path: Path, torn: str) -> None:
+def test_a_damaged_or_foreign_sidecar_is_rebuilt(tmp_path: Path, torn: str) -> None:
     path = write_pcap(tmp_path / "a.pcap", RECORDS)
     sidecar(path).write_text(torn)
     assert load_index(path).packets == 100

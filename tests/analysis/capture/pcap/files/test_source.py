@@ -128,12 +128,12 @@ def test_filters_on_time_narrow_the_range_and_others_are_left_to_spark(
         (GreaterThan(("dport",), 7000), None),
     ],
 )
-def test_filters_that_ask_numbers_to_be_certain_ones_are_taken(given: Filter, expected: object) -> None:
+def test_filters_comparing_numbers_with_constants_are_accepted(given: Filter, expected: object) -> None:
     assert among(given) == expected
 
 
 @pytest.mark.usefixtures("_small_splits")
-def test_rows_that_a_filter_leaves_out_do_not_leave_the_source(captures: Path) -> None:
+def test_filtered_rows_do_not_leave_the_source(captures: Path) -> None:
     reader = PcapReader(str(captures), spark_schema(PACKETS))
     [row, *_] = core_rows(captures)
     wanted = [EqualTo(("seq",), row["seq"]), In(("proto",), (6, 17)), EqualTo(("capture",), "a")]
@@ -152,7 +152,7 @@ def test_an_unknown_column_or_another_type_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
-def test_the_url_of_a_folder_here_is_its_path(captures: Path, tmp_path: Path, form: str) -> None:
+def test_a_file_url_is_accepted_as_a_path(captures: Path, tmp_path: Path, form: str) -> None:
     folder = tmp_path / "a 50% copy"
     folder.symlink_to(captures)
     url = form.format(folder if form == "{}" else quote(str(folder)))
@@ -172,14 +172,14 @@ def test_captures_are_found_by_folder_file_or_pattern(captures: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "given"), [("segments", "x"), ("segments", "70000"), ("maxBytesPerTrigger", "0")]
 )
-def test_an_option_that_means_nothing_is_refused(captures: Path, option: str, given: str) -> None:
+def test_an_invalid_option_is_refused(captures: Path, option: str, given: str) -> None:
     source = PcapSource({"path": str(captures), option: given})
     with pytest.raises(CaptureError, match=rf"option {option} must be a number from 1.*\(got '{given}'\)"):
         source.streamReader(spark_schema(PACKETS))
 
 
 @pytest.mark.spark
-def test_a_time_without_packets_and_a_capture_without_any_have_no_rows(
+def test_an_empty_time_range_and_an_empty_capture_have_no_rows(
     spark: SparkSession, captures: Path, tmp_path: Path
 ) -> None:
     register(spark)
@@ -198,7 +198,7 @@ def test_spark_has_the_rows_of_the_core(spark: SparkSession, captures: Path) -> 
 
 @pytest.mark.spark
 def test_spark_reads_every_form_of_a_capture(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
-    """The same packets under the same names; only where they stand in the file is another place."""
+    """All forms have the same packets under the same names, at different file offsets."""
     register(spark)
     subprocess.run(["editcap", "-F", "pcapng", captures / "a.pcap", tmp_path / "a.pcapng"], check=True)
     (tmp_path / "b.pcap.gz").write_bytes(gzip.compress((captures / "b.pcap").read_bytes()))

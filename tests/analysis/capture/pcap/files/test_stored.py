@@ -1,4 +1,4 @@
-"""Spark reads captures that stand in a store, as it reads those of this machine."""
+"""Spark reads captures in a store like local ones."""
 
 import gzip
 import json
@@ -62,14 +62,14 @@ def rows(path: str, times: TimeRange | None = None) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_captures_of_any_form_have_the_rows_that_they_have_here(s3: str, captures: Path) -> None:
+def test_stored_captures_of_every_form_have_the_rows_of_local_ones(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "rows")
     assert rows(url) == rows(str(captures))
     assert len(rows(url)) == 3 * PACKETS_EACH
     assert not list(local_folder().glob(f"{FETCHING}*"))
 
 
-def test_captures_in_a_store_are_asked_without_a_run(s3: str, captures: Path) -> None:
+def test_captures_in_a_store_can_be_queried_without_a_run(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "taps")
     for name, count in (("", 3), ("/p*", 2), ("/packed.pcap.gz", 1)):
         with opened([url.replace("taps?", f"taps{name}?")]) as taps:
@@ -92,7 +92,7 @@ def test_each_task_fetches_only_its_bytes_of_an_indexed_capture(s3: str, capture
     assert [row["t_ns"] for row in rows(url, times)] == [START_NS + n * STEP_NS for n in range(200, 210)]
 
 
-def test_patterns_and_single_captures_mean_what_they_mean_here(s3: str, captures: Path) -> None:
+def test_patterns_and_single_captures_work_as_for_local_files(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "named")
     for pattern in ("p*.pcap", "*.gz", "plain.pcap", "*.pcapng"):
         here, there = str(captures / pattern), url.replace("named?", f"named/{pattern}?")
@@ -122,7 +122,7 @@ LIES = {
 }
 
 
-def test_indexes_that_cannot_be_are_not_believed(s3: str, captures: Path) -> None:
+def test_impossible_indices_are_ignored(s3: str, captures: Path) -> None:
     capture = captures / "indexed.pcap"
     said = json.loads(sidecar(capture).read_text())
     for name, lie in {**LIES, "not JSON": lambda _: "[" * 200_000}.items():
@@ -135,7 +135,7 @@ def test_indexes_that_cannot_be_are_not_believed(s3: str, captures: Path) -> Non
     assert rows(url) == expected
 
 
-def test_a_capture_in_place_of_another_of_its_size_is_not_read_by_its_index(s3: str, captures: Path) -> None:
+def test_the_index_of_a_replaced_capture_of_equal_size_is_not_used(s3: str, captures: Path) -> None:
     later = at_intervals((segment(n, bytes(10)) for n in range(PACKETS_EACH)), START_NS + 10**15)
     write_pcap(captures / "indexed.pcap", later)
     times = TimeRange(START_NS + 10**14)
@@ -143,7 +143,7 @@ def test_a_capture_in_place_of_another_of_its_size_is_not_read_by_its_index(s3: 
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_replaced_after_planning_is_no_more_read(s3: str, captures: Path) -> None:
+def test_a_capture_replaced_after_planning_is_refused(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "changing")
     reader = PcapReader(url, spark_schema(PACKETS))
     planned = reader.partitions()
@@ -153,7 +153,7 @@ def test_a_capture_that_is_replaced_after_planning_is_no_more_read(s3: str, capt
         [list(reader.read(each)) for each in planned]
 
 
-def test_a_wrong_trusted_index_gives_no_wrong_rows(s3: str, captures: Path) -> None:
+def test_an_undetected_wrong_index_gives_no_wrong_rows(s3: str, captures: Path) -> None:
     index = sidecar(captures / "indexed.pcap")
     said = json.loads(index.read_text())
     half = len(said["splits"]) // 2
@@ -166,7 +166,7 @@ def test_a_wrong_trusted_index_gives_no_wrong_rows(s3: str, captures: Path) -> N
         rows(url)
 
 
-def test_a_stream_by_url_and_a_store_that_is_not_there_are_refused(s3: str) -> None:
+def test_streaming_by_url_and_missing_stores_are_refused(s3: str) -> None:
     for url, problem in (
         (URL.format("nothing/of/the/kind", s3), "no captures there"),
         ("s3://lab/x?endpoint_override=127.0.0.1:9&scheme=http", "cannot be read or written there"),
@@ -187,7 +187,7 @@ def test_read_errors_are_not_blamed_on_the_store(s3: str, captures: Path) -> Non
 
 
 @pytest.mark.spark
-def test_spark_asks_captures_in_s3(s3: str, spark: SparkSession, captures: Path) -> None:
+def test_spark_queries_captures_in_s3(s3: str, spark: SparkSession, captures: Path) -> None:
     register(spark)
     url = stored(captures, s3, "asked")
     found = spark.read.format("pcap").load(url).orderBy("capture", "offset").toArrow().to_pylist()

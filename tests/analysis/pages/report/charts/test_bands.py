@@ -1,4 +1,4 @@
-"""Bands say when the network was disturbed: from a fault's applied change until whatever change undid it."""
+"""Bands show disturbances: from a fault's applied change until the change that reverted it."""
 
 from dataclasses import replace
 from typing import Any
@@ -115,7 +115,7 @@ def test_times_are_those_at_which_changes_were_applied() -> None:
         ),
     ],
 )
-def test_a_band_lasts_from_a_change_to_the_one_that_undoes_it(changes: str, found: list[Any]) -> None:
+def test_a_band_lasts_until_the_change_that_reverts_it(changes: str, found: list[Any]) -> None:
     assert spans(record_of(changes)) == found
 
 
@@ -151,7 +151,7 @@ def test_a_fault_within_another_has_a_band_of_its_own_with_its_name_below() -> N
     assert [band.row for band in bands(record)] == [0, 1, 1]
 
 
-def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
+def test_a_cut_of_a_cut_link_has_its_planned_times() -> None:
     record = record_of("5 cut r2-r3 blackhole, 12 later r2-r3 up")
     later = FaultPlan("later", "cut", "r3-r2", 8_000_000, 12_000_000)
     cut = FaultPlan("cut", "cut", "r2-r3", 5_000_000, 10_000_000)
@@ -163,7 +163,7 @@ def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
     assert spans(record)[1] == ("later", 8, 9)
 
 
-def test_a_full_disk_is_so_whatever_becomes_of_its_process() -> None:
+def test_a_full_disk_lasts_regardless_of_its_process() -> None:
     record = record_of(
         "2 full r2/proxy-0 fill, 3 end r2/proxy-0 kill, 4 again r2/proxy-0 restart, 6 room r2/proxy-0 unfill"
     )
@@ -174,7 +174,7 @@ def test_a_full_disk_is_so_whatever_becomes_of_its_process() -> None:
     assert spans(record) == [("full", 2, 6), ("end", 3, 4)]
 
 
-def test_two_separations_of_one_process_end_apart_from_each_other() -> None:
+def test_two_separations_of_one_process_end_independently() -> None:
     record = record_of(
         "2 one r2/proxy-0 separate, 3 two r2/proxy-0 separate,"
         " 4 one r2/proxy-0 rejoin, 6 two r2/proxy-0 rejoin"

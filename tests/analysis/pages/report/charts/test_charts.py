@@ -1,4 +1,4 @@
-"""Charts hold what the tables say: each region in its colour, gaps as gaps, one scale rule."""
+"""Charts show the tables' values: each region in its colour, gaps as gaps, one rule for scales."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_utilisation_is_reported_against_the_links_rate(made: Made) -> None:
     assert [each.high for each in charts["r0\u2013r3"].references] == [4_500_000 / 8]
 
 
-def test_events_over_a_cut_link_stop_and_those_over_the_new_way_double(record: AnalysedRun) -> None:
+def test_events_over_a_cut_link_stop_and_those_over_the_detour_double(record: AnalysedRun) -> None:
     charts = {chart.links[0]: chart for chart in link_charts(record, "events_per_s")}
 
     def at_30_s(link: str, direction: str) -> float:
@@ -79,7 +79,7 @@ def test_events_over_a_cut_link_stop_and_those_over_the_new_way_double(record: A
     assert at_30_s("r0-r1", "forward") == pytest.approx(20_000, rel=0.02)
 
 
-def test_a_parallel_link_is_called_by_its_name(record: AnalysedRun) -> None:
+def test_a_parallel_link_is_shown_with_its_name(record: AnalysedRun) -> None:
     first = record.wan_links[0]
     ways = {hop: link.name for hop, (link, _) in carriers(record.plan).items()}
     backup = replace(first, name="backup", weight=1)

@@ -1,4 +1,4 @@
-"""The PNG and SVG figures show something, are the same each time, and say when a run is invalid."""
+"""The PNG and SVG figures show lines, are reproducible, and mark invalid runs."""
 
 import shutil
 import xml.etree.ElementTree as ET
@@ -54,7 +54,7 @@ def test_a_figure_has_every_regions_colour_and_lines(drawn: Drawn, name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_figure_of_an_invalid_run_says_so(drawn: Drawn, name: str) -> None:
+def test_a_figure_of_an_invalid_run_is_marked(drawn: Drawn, name: str) -> None:
     corners = {kind: pixels(drawn(kind), name)[:60, -400:] for kind in ("passed", "invalid")}
     marked = {kind: bool((corner == RED).all(axis=-1).any()) for kind, corner in corners.items()}
     assert marked == {"passed": False, "invalid": True}
@@ -64,9 +64,7 @@ def test_unmeasured_quantities_have_no_figure(drawn: Drawn) -> None:
     assert {path.name for path in drawn("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
 
 
-def test_drawing_again_gives_the_same_bytes_whatever_settings_of_matplotlib_there_are(
-    drawn: Drawn, fresh_run: RunDirectory
-) -> None:
+def test_figures_are_reproducible_with_any_matplotlib_settings(drawn: Drawn, fresh_run: RunDirectory) -> None:
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red", "svg.hashsalt": "other"}):
         again = {path.name: path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)}
         assert mpl.rcParams["text.usetex"]

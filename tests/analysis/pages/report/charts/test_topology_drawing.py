@@ -1,4 +1,4 @@
-"""The topology's drawing shows what the graph is like, and no label covers another one or a region."""
+"""The topology's drawing shows the graph's structure, and no label covers another one or a region."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -41,7 +41,7 @@ def test_no_label_covers_another_one_or_a_region(experiment: str) -> None:
         assert box.height / 2 <= box.y <= found.height - box.height / 2
 
 
-def test_a_link_that_flaps_says_so_once() -> None:
+def test_a_flapping_link_has_one_mark() -> None:
     (flapping,) = [link for link in drawn("link-failure-ring").links if link.name == "r3-r4"]
     assert flapping.marks == ("✕ flap", f"11.0{EN_DASH}14.7\u00a0s")
     assert flapping.disturbed.count("flap") == 3
@@ -58,7 +58,7 @@ def test_a_grid_is_in_rows_and_columns() -> None:
     ]
 
 
-def test_a_line_is_level_and_a_ring_is_round() -> None:
+def test_a_line_is_horizontal_and_a_ring_is_a_circle() -> None:
     line = layout(5, [(0, 1), (1, 2), (2, 3), (3, 4)])
     assert [y for _, y in line] == [0.5] * 5
     assert [x for x, _ in line] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
@@ -72,13 +72,13 @@ def test_the_papers_four_regions_are_as_in_its_figure() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 60])
-def test_any_number_of_regions_has_a_place_each(count: int) -> None:
+def test_any_number_of_regions_has_distinct_places(count: int) -> None:
     found = layout(count, [(0, n) for n in range(1, count)])
     assert len(set(found)) == count
     assert all(0 <= v <= 1 for point in found for v in point)
 
 
-def test_a_label_leaves_the_middle_of_its_link_for_another_one() -> None:
+def test_a_label_moves_from_the_middle_of_its_link_to_avoid_another() -> None:
     traversal = [LabelledLine(0, 0, 100, 100, 30, 15), LabelledLine(0, 100, 100, 0, 30, 15)]
     first, second = place_labels(traversal, (), (100, 100))
     assert not first.shared(second)
