@@ -112,14 +112,3 @@ def wilson_interval(some: int, count: int, level: float = LEVEL) -> tuple[float,
     middle = (rate + width / 2) / (1 + width)
     off = z / (1 + width) * math.sqrt(rate * (1 - rate) / count + width / (4 * count))
     return max(0.0, middle - off), min(1.0, middle + off)
-
-
-def clean_runs_needed(rate: float, level: float = LEVEL) -> int:
-    """Return how many consecutive runs without a failure show that a failure with this rate is fixed.
-
-    If the failure were still there, that many runs would pass by chance with a probability below 1 - level.
-    Raises ValueError for a rate of 0.
-    """
-    if not 0 < rate <= 1:
-        raise ValueError(f"a failure rate must be above 0 and at most 1 (got {rate})")
-    return 1 if rate == 1 else math.ceil(math.log(1 - level) / math.log1p(-rate))

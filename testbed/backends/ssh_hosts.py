@@ -33,14 +33,13 @@ from testbed.machines.shipping.fetching import remove_folder, state_there
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.parts import write_merged
 from testbed.machines.shipping.receiver import MachineSource, ship
-from testbed.machines.shipping.result import ShippingResult, all_complete
+from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.software.deploy import code_folder, deploy, our_python
 from testbed.machines.software.images import send_images
 from testbed.machines.software.needed_programs import Versions, check_on_machines, versions_of_run
 from testbed.machines.software.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
 from testbed.machines.ssh.connection_pool import ConnectionPool, connected
 from testbed.machines.ssh.ssh import SshConnection
-from testbed.machines.started_runs import forget, record_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 from topologies.errors import InputError
@@ -239,7 +238,6 @@ class _Run:
             versions=self._record.versions | versions_of_run(self._versions),
             shaping=str(self._inventory.shaping),
         )
-        record_started(self._run, Path(file))
         write_record(self._run.run_json, self._record)
 
     # --- Machines
@@ -346,5 +344,3 @@ class _Run:
             if shipped is not None and shipped.complete:
                 with contextlib.suppress(TestbedError):  # it is small, and `cutset hosts --clean` finds it
                     remove_folder(self._connections.to(machine), self._run)
-        if self._shipped and all_complete(self._shipped):
-            forget(self._run)

@@ -9,32 +9,27 @@ from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.texts.progress import follower
 from testbed.machines.archive import machine_archive
-from testbed.machines.inventory import Inventory, load_inventory
+from testbed.machines.inventory import load_inventory
 from testbed.machines.shipping.fetching import RunFetch, not_all_here
 from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.result import all_complete
-from testbed.machines.started_runs import forget, inventory_of
-from topologies.errors import InputError
 
 
-def run_fetch(
-    run: RunDirectory, inventory: Path | None, rate_bits_per_s: int | None, disk_bytes: int | None
-) -> int:
+def run_fetch(run: RunDirectory, inventory: Path, rate_bits_per_s: int | None, disk_bytes: int | None) -> int:
     """Fetch the missing files and return the exit code.
 
-    inventory: of the run's machines; None: the one that the run was started with, if it was started from
-    here. rate_bits_per_s, disk_bytes: limits; None: as the inventory says. Raises InputError, MachineError,
-    KeyboardInterrupt.
+    inventory: of the run's machines. rate_bits_per_s, disk_bytes: limits; None: as the inventory says. Raises
+    InputError, MachineError, KeyboardInterrupt.
     """
     with sole_writer(run.path):
         if not not_all_here(run):
             return _all_here(run)
-        machines = _loaded(run, inventory)
+        machines = load_inventory(inventory)
         limits = ShippingLimits(
             machines.shipping.rate_bits_per_s if rate_bits_per_s is None else rate_bits_per_s,
             machines.shipping.disk_bytes if disk_bytes is None else disk_bytes,
         )
-        again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
+        again = f"to continue: cutset fetch {run.path} --on {inventory}"
         try:
             with follower() as follow:
                 fetch = RunFetch(run, machines, machine_archive(), limits, follow, follow.say)
@@ -52,23 +47,5 @@ def run_fetch(
 
 
 def _all_here(run: RunDirectory) -> int:
-    forget(run)
     click.echo(f"All files of {run.name} are here: cutset analyze {run.path}")
     return exit_codes.FINE
-
-
-def _loaded(run: RunDirectory, given: Path | None) -> Inventory:
-    """Return the given inventory, or the one with which this user started the run from here.
-
-    The run's own files are not used for this, because they may come from others. Raises InputError.
-    """
-    if given is not None:
-        return load_inventory(given)
-    noted = inventory_of(run)
-    if noted is None:
-        problem = "was not started from here by this user: set its inventory with --on"
-        raise InputError(str(run.path), None, "", problem)
-    if not noted.is_file():
-        problem = f"its inventory {noted} no longer exists: set one with --on"
-        raise InputError(str(run.path), None, "", problem)
-    return load_inventory(noted)

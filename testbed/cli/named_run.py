@@ -1,7 +1,7 @@
 """The RUN argument of commands: a path, a name below runs/, `latest`, or a packed run; or captures.
 
-A packed run is unpacked below runs/ first and stays there; a run at a URL, packed or a directory, is
-downloaded there. Captures are a file, a folder or a pattern, here or at a URL, or `-`, standard input.
+A packed run is unpacked below runs/ first and stays there; one at a URL is downloaded there. Captures are a
+file, a folder or a pattern, here or at a URL, or `-`, standard input.
 """
 
 import difflib
@@ -203,6 +203,7 @@ def _downloaded(url: str, runs: Path) -> Path:
 
     from experiments.archives.elsewhere import download_run
 
+    _check_packed(url)
     path, just_now = download_run(url, runs)
     click.echo(f"{'downloaded to' if just_now else 'already downloaded to'} {path}", err=True)
     return path

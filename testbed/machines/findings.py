@@ -226,7 +226,8 @@ def _runs(facts: Facts) -> Finding:
         "runs",
         f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
         f"without a controller: {', '.join(run.name for run in left)}",
-        "`cutset fetch RUN` fetches its files; `cutset hosts INVENTORY --clean` removes fetched runs",
+        "`cutset fetch RUN --on INVENTORY` fetches its files, and `cutset hosts INVENTORY --clean` removes"
+        " those of fetched runs",
     )
 
 

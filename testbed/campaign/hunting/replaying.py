@@ -1,17 +1,14 @@
-"""Replays of a finding: how often it breaks, or whether it is fixed.
+"""Replays of a finding: how often it breaks.
 
-Real processes are not deterministic. So the result is a rate with its interval and, for a fix, the number of
-successive clean runs that make it credible that a violation with such a rate is gone. All runs are counted by
+Real processes are not deterministic. So the result is a rate with its interval. All runs are counted by
 backend in the finding's `replays.json`, to which later replays add.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
 import click
 
-from analysis.intervals import clean_runs_needed, wilson_interval
 from experiments.backend_names import LOCAL
 from experiments.expectations import Expectation
 from experiments.loader import load_experiment
@@ -23,13 +20,10 @@ from testbed.campaign.hunting.on_processes import judge_files
 from testbed.campaign.one_run import ExperimentRunRequest, make, prepare
 from testbed.campaign.texts.progress import follower
 from testbed.errors import MachineError, TestbedError
-from topologies.errors import InputError
 from topologies.loader import load_topology
 
 RUNS = "replays"
 CRASHED, SILENT = "crashed", "silent"
-CLEAN_MAX = 1_000
-"""The maximum number of successive clean runs that are made to show a fix."""
 
 
 def replay(folder: Path, times: int, backend: str) -> int:
@@ -49,47 +43,6 @@ def replay(folder: Path, times: int, backend: str) -> int:
         click.echo(f"run {number} of {times}: {'broke' if broke else 'held'}", err=True)
     click.echo(counted.text)
     return exit_codes.FAILED if again else exit_codes.FINE
-
-
-def fixed(folder: Path, backend: str) -> int:
-    """Replay a finding until it breaks, or until enough runs held to call it fixed; return the exit code.
-
-    Raises InputError if it never broke on this backend, because its rate is then unknown.
-    """
-    finding = read_finding(folder)
-    counted = read_counts(folder).get(backend, ReplayCounts())
-    needed = clean_needed(counted, folder, backend)
-    click.echo(f"{finding['said']}\n{counted.text}: {needed} clean runs in a row are needed", err=True)
-    for number in range(1, needed + 1):
-        if _one(folder, finding, backend):
-            click.echo(f"not fixed: broke in run {number}")
-            return exit_codes.FAILED
-        click.echo(f"run {number} of {needed}: held", err=True)
-    low = _low(counted)
-    click.echo(
-        f"fixed, judging by {needed} clean runs: if it still broke at a rate of {low:.0%} or more,"
-        " their probability would be at most 5 %"
-    )
-    return exit_codes.FINE
-
-
-def clean_needed(counted: ReplayCounts, folder: Path, backend: str) -> int:
-    """Return how many clean runs show a fix. Raises InputError if it never broke, or too seldom."""
-    if not counted.broke:
-        problem = (
-            f"never broke on {backend}: first replay it there without the fix, to measure how often it breaks"
-        )
-        raise InputError(str(folder), None, "", problem)
-    needed = clean_runs_needed(_low(counted))
-    if needed > CLEAN_MAX:
-        problem = f"breaks too seldom, or was replayed too little: {needed} clean runs would be needed"
-        raise InputError(str(folder), None, "", problem)
-    return needed
-
-
-def _low(counted: ReplayCounts) -> float:
-    """Return the lower limit of its rate, because the number of clean runs depends on it."""
-    return max(wilson_interval(counted.broke, counted.runs)[0], math.ulp(1.0))
 
 
 def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:

@@ -2,16 +2,13 @@
 
 import os
 import secrets
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from analysis.errors import AnalysisError
 from analysis.pages.study.paper_page import write_paper_pages
@@ -27,9 +24,9 @@ from testbed.backends.studies import execute, side_by_side
 from testbed.campaign import exit_codes
 from testbed.campaign.jobs.pool import Job, JobPool
 from testbed.campaign.jobs.serving import serve
-from testbed.campaign.printable_streams import unfiltered
 from testbed.campaign.sweeps.sweep_outcome import verdict_of
 from testbed.campaign.sweeps.sweep_run import continue_sweep, new_sweep
+from testbed.campaign.texts.progress import follower
 from testbed.errors import MachineError
 from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
@@ -207,34 +204,18 @@ def _execute(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress() -> Iterator[Any]:
-    """Show the progress of a seed on standard error: a bar on a terminal, occasional lines elsewhere."""
-    console = Console(file=unfiltered(sys.stderr))
-    if not console.is_terminal:
-        tenths: dict[int, int] = {}
+def _progress() -> Iterator[Callable[[int, str, float], None]]:
+    """Show the progress of a seed on standard error, in tenths of each step."""
+    shown: dict[int, tuple[str, int]] = {}
+    with follower() as follow:
 
         def report(seed: int, doing: str, done: float) -> None:
-            if tenths.get(seed) != int(done * 10):
-                tenths[seed] = int(done * 10)
-                click.echo(f"seed {seed}: {doing}, {done:.0%}", err=True)
+            step = doing, int(done * 10)
+            if shown.get(seed) != step:
+                shown[seed] = step
+                follow.say(f"seed {seed}: {doing}, {done:.0%}")
 
         yield report
-        return
-    columns = (
-        TextColumn("seed {task.fields[seed]}"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        tasks: dict[int, Any] = {}
-
-        def show(seed: int, doing: str, done: float) -> None:
-            if seed not in tasks:
-                tasks[seed] = bar.add_task(doing, total=1.0, seed=seed)
-            bar.update(tasks[seed], completed=done, description=doing)
-
-        yield show
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def cleared_lines(cleared: "CleanupResult") -> list[str]:
     )
     lines += [f"kept {run}: it is in use" for run in cleared.in_use]
     lines += [
-        f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"
+        f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run} --on INVENTORY"
         for run, size in cleared.kept.items()
     ]
     return lines or ["nothing to clean"]

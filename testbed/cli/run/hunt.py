@@ -84,11 +84,6 @@ ONLY_HUNTING = {
     help="Number of runs with --replay.",
 )
 @click.option(
-    "--fixed",
-    is_flag=True,
-    help="With --replay: run until it breaks, or until enough runs held to call it fixed.",
-)
-@click.option(
     "--on",
     "backend",
     metavar="PLACE",
@@ -110,7 +105,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     workers: int | None,
     replay: Path | None,
     times: int,
-    fixed: bool,
     backend: str | None,
     build: str | None,
 ) -> int:
@@ -125,7 +119,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     (docs/hunt.md).
 
     With --replay a finding is run again on real processes, several times; the result is a rate with its
-    interval. --fixed computes how many successive clean runs show that it is fixed, and makes them.
+    interval.
 
     Exit codes: 0 no findings, 1 findings, 2 bad input, 3 this machine cannot do it, or no run was usable,
     130 interrupted; the results until then are kept.
@@ -134,9 +128,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
         unfit = [each for each in ONLY_HUNTING if _is_given(context, each)]
         if unfit:
             raise click.UsageError(f"--replay takes no {ONLY_HUNTING[unfit[0]]}: it does not hunt.", context)
-        return _again(replay, times, backend or LOCAL, fixed=fixed)
-    if fixed or _is_given(context, "times"):
-        raise click.UsageError("--times and --fixed are for --replay FINDING.", context)
+        return _again(replay, times, backend or LOCAL)
+    if _is_given(context, "times"):
+        raise click.UsageError("--times is for --replay FINDING.", context)
     if experiment is None:
         raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
     from experiments.hunting.huntable import default_backend
@@ -181,10 +175,10 @@ def _words(
     return words
 
 
-def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:
-    """Replay a finding, or check that it is fixed."""
+def _again(folder: Path, times: int, backend: str) -> int:
+    """Replay a finding."""
     from testbed.campaign.backend_selection import check_backend
-    from testbed.campaign.hunting import replaying
+    from testbed.campaign.hunting.replaying import replay
 
     check_backend(backend)
-    return replaying.fixed(folder, backend) if fixed else replaying.replay(folder, times, backend)
+    return replay(folder, times, backend)

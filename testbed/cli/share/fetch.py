@@ -15,7 +15,8 @@ from topologies.quantities import RATE
     "inventory",
     metavar="INVENTORY",
     type=click.Path(path_type=Path),
-    help="The machines. Not needed on the machine where the run was started, by the user who started it.",
+    required=True,
+    help="The machines of the run: its inventory.",
 )
 @click.option(
     "--rate",
@@ -23,7 +24,7 @@ from topologies.quantities import RATE
     help="Limit of all machines together, as 200mbit.",
 )
 @click.option("--disk", type=DISK_SIZE, help="Limit of the run's files here, as 50GB.")
-def command(run_name: str, inventory: Path | None, rate: int | None, disk: int | None) -> int:
+def command(run_name: str, inventory: Path, rate: int | None, disk: int | None) -> int:
     """Fetch the files of RUN that are still on its machines, after a connection or this machine failed.
 
     Files that are already here are checked, not fetched again. RUN is removed from machines whose files are

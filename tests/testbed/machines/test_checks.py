@@ -241,11 +241,16 @@ def test_runs_left_on_machines_are_listed_and_those_whose_files_are_here_are_rem
     assert before.returncode == 0, before.stderr
     assert re.search(r"h1 .* 10\.10\.1\.11 exp0 1600 +1/1 [\d.]+ ms", before.stdout)
     assert "Every machine is usable for runs." in before.stdout
-    assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
+    assert re.search(
+        r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN --on INVENTORY`", before.stdout
+    )
     done = hosts(pair, "--clean")
     assert done.returncode == 0, done.stderr
     assert f"h0: removed {fetched}, because its files are here" in done.stdout
-    assert f"h0: kept {other} (0 MB): its files are not all here -> cutset fetch {other}" in done.stdout
+    assert (
+        f"h0: kept {other} (0 MB): its files are not all here -> cutset fetch {other} --on INVENTORY"
+        in done.stdout
+    )
     assert "h1" in done.stdout
     left = pair["h0"].run(["ls", f"{pair['h0'].folder}/runs"]).stdout.split()
     assert (other in left, fetched in left) == (True, False)

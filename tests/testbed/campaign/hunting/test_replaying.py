@@ -1,12 +1,12 @@
-"""Results of replays: a rate with its interval, and the clean runs needed to make "gone" credible."""
+"""Results of replays: a rate with its interval."""
 
 import json
 
 import pytest
 
-from analysis.intervals import clean_runs_needed, wilson_interval
+from analysis.intervals import wilson_interval
 from testbed.campaign.hunting.counts import ReplayCounts, read_counts
-from testbed.campaign.hunting.replaying import broke_again, clean_needed, replay
+from testbed.campaign.hunting.replaying import broke_again, replay
 from topologies.errors import InputError
 
 
@@ -17,23 +17,6 @@ def test_the_interval_is_wilsons():
     assert wilson_interval(10, 10)[1] == pytest.approx(1)
     with pytest.raises(ValueError, match="a rate needs at least one run"):
         wilson_interval(0, 0)
-
-
-@pytest.mark.parametrize(("rate", "runs"), [(1, 1), (0.5, 5), (0.1, 29), (0.01, 299)])
-def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
-    assert clean_runs_needed(rate) == runs
-    assert (1 - rate) ** runs <= 0.05 + 1e-9
-    assert rate == 1 or (1 - rate) ** (runs - 1) > 0.05
-
-
-def test_a_defect_that_never_occurred_cannot_be_called_gone(tmp_path):
-    with pytest.raises(InputError, match="never broke on local: first replay it there"):
-        clean_needed(ReplayCounts(10, 0), tmp_path, "local")
-    with pytest.raises(InputError, match="clean runs would be needed"):
-        clean_needed(ReplayCounts(5_000, 1), tmp_path, "local")
-    assert clean_needed(ReplayCounts(10, 10), tmp_path, "local") == clean_runs_needed(
-        wilson_interval(10, 10)[0]
-    )
 
 
 def test_counts_are_kept_by_where_it_ran(tmp_path):

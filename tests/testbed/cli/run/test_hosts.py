@@ -102,5 +102,5 @@ def test_cleaned_and_remaining_items_are_reported():
         "removed a, because its files are here",
         "removed 2 other versions of our code",
         "kept b: it is in use",
-        "kept c (2 MB): its files are not all here -> cutset fetch c",
+        "kept c (2 MB): its files are not all here -> cutset fetch c --on INVENTORY",
     ]
