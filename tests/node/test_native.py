@@ -1,4 +1,4 @@
-"""The compiled copy of the package `node` is imported only while it is of the same sources."""
+"""The compiled copy of the package `node` is imported only if its sources are unchanged."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ FOUND = "import sys; sys.prefix = sys.argv[1]; import node.systems as s; print(s
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Return a copy of the package where `make native` makes it."""
+    """Return a copy of the package in the place that `make native` uses."""
     return Path(shutil.copytree(node.HERE, tmp_path / "native/node"))
 
 
@@ -32,7 +32,7 @@ def test_a_copy_of_the_same_sources_is_imported(copy: Path, tmp_path: Path) -> N
     assert found(tmp_path) == copy / "systems.py"
 
 
-def test_plain_python_can_be_asked_for(copy: Path, tmp_path: Path) -> None:
+def test_plain_python_can_be_requested(copy: Path, tmp_path: Path) -> None:
     assert found(tmp_path, CUTSET_PLAIN="1") == node.HERE / "systems.py"
 
 

@@ -1,4 +1,4 @@
-"""Events are collected by their age, whichever machine is head and however long it has been up."""
+"""Events are collected by age, independent of the head and of its uptime."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ LIMIT_US = 2 * S
 
 
 def collecting(uptimes_us):
-    """Two regions of three replicas, whose drivers' events collect those older than two seconds."""
+    """Return two regions of three replicas, whose drivers' events collect those older than two seconds."""
 
     def build(spec, rng):
         collect = {"predicate": "older_than", "argument": LIMIT_US}
@@ -27,7 +27,7 @@ def collecting(uptimes_us):
 
 
 def stamps(cluster, name, stream=0):
-    """Return the sequence numbers and times that the replica still has."""
+    """Return the sequence numbers and times of the replica's remaining events."""
     history = cluster.machine(name).history.streams[stream]
     found = history.after(0, 1 << 30)
     return [(batch.first_seq, batch.time_us) for batch in found if batch.kind not in PLACEHOLDERS]

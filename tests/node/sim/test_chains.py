@@ -1,5 +1,6 @@
-"""Replicated proxies in virtual time (paper 3.3): replicas and services die, stop and come back, one after
-the other and at random, and nothing is lost, repeated or reordered."""
+"""Replicated proxies in virtual time (paper 3.3): replicas and services die, stop and restart, one after the
+other and at random; no event is lost, repeated or reordered.
+"""
 
 import itertools
 
@@ -17,7 +18,7 @@ NARROW = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
 
 
 def longest_pause_s(cluster, client, stream, from_us):
-    """Between two deliveries of the stream to the client, from then on."""
+    """Return the longest time between two deliveries of the stream to the client from then on."""
     times = [
         time_us
         for time_us, record in cluster.network.nodes[client].records
@@ -39,13 +40,13 @@ def longest_pause_s(cluster, client, stream, from_us):
         "2 kill service, 3 kill head, 4 start service, 6 chain 12, 6 start head, 7 chain 120",
     ],
 )
-def test_a_chain_goes_on_without_replicas_that_die_or_stop_and_takes_them_back(script):
+def test_a_chain_continues_without_failed_replicas_and_readmits_them(script):
     cluster = chained()
     play(cluster, script)
     check(cluster)
 
 
-def test_clients_hardly_notice_a_killed_head_which_becomes_the_tail_when_it_starts_again():
+def test_a_killed_head_delays_clients_little_and_rejoins_as_tail():
     cluster = chained()
     play(cluster, "2 kill head, 4 chain 12")
     for client in ("r0/client-0", "r1/client-0"):
@@ -68,7 +69,7 @@ def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(failure):
     check(cluster)
 
 
-def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
+def test_reset_connections_of_a_replica_lose_and_repeat_no_event():
     cluster = chained()
     cluster.run(2 * S)
     before = set(cluster.network.nodes[HEAD].ends)
@@ -83,7 +84,7 @@ def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing():
     check(cluster)
 
 
-def test_the_chain_goes_on_while_its_service_is_away():
+def test_a_chain_continues_while_its_service_is_down():
     cluster = chained()
     play(cluster, "2 kill service, 4 start service, 5 chain 012")
     assert longest_pause_s(cluster, "r1/client-0", 0, 2 * S) < 0.5
@@ -91,7 +92,7 @@ def test_the_chain_goes_on_while_its_service_is_away():
     check(cluster)
 
 
-def test_a_service_without_a_disk_finds_out_from_its_replicas_who_died_meanwhile():
+def test_a_service_without_a_disk_learns_failures_from_its_replicas():
     cluster = chained(storage=None)
     play(cluster, "2 kill service, 3 kill head, 4 start service, 6 chain 12, 6 start head, 7 chain 120")
     # the head may have continued alone, in a chain that is forgotten
@@ -100,7 +101,7 @@ def test_a_service_without_a_disk_finds_out_from_its_replicas_who_died_meanwhile
     cluster.check_deliveries()
 
 
-def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
+def test_the_last_member_stays_and_recovers_from_its_peers():
     cluster = chained(proxies=1)
     play(cluster, "2 kill head, 4 chain 0, 4 start head, 6 chain 0")
     published = cluster.published()[0]
@@ -111,8 +112,8 @@ def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
     assert all(reached == cluster.published() for reached in cluster.delivered().values())
 
 
-def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
-    """Kill the head with stored events but no acknowledgement: acknowledgements are slower than the kill."""
+def test_publications_repeated_at_a_new_head_are_stored_once():
+    """Kill the head after it stored events and before they were acknowledged."""
     cluster = chained(rate_per_s=5000)
     play(cluster, "2 stop driver, 2 kill head, 2.2 chain 12")
     known = cluster.machine(MIDDLE).history.streams[0].cnt
@@ -121,9 +122,9 @@ def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
     check(cluster)
 
 
-def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
-    """Check their numbers: the second head uses them again, and the third must not mistake a retry for
-    them. The stopped tail takes publications without their events, or nothing at all.
+def test_publications_lost_with_a_head_are_void_at_later_heads():
+    """Check the numbers: the second head uses them again, and the third must not mistake a retry for them.
+    The stopped tail gets publications without their events, or nothing.
     """
     cluster = chained(rate_per_s=5000)
     play(cluster, "2 stop tail, 2.06 kill head, 2.06 resume tail, 2.3 kill middle, 4 chain 2")
@@ -131,8 +132,8 @@ def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
     check(cluster)
 
 
-def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_known():
-    """In a new configuration it sends all publications again, over a narrow link."""
+def test_a_head_that_dies_while_it_forwards_publications_loses_none():
+    """Check that the head sends all publications again in a new configuration, over a narrow link."""
     wires = Wires(1_000, {("r0", "r1"): 15_000}, lans={"r0": NARROW})
     cluster = chained(wires=wires, parameters={"flush_interval_us": 5_000})
     play(cluster, "4 kill tail, 4.08 kill head, 4.08 start head tail, 6 members 3")
@@ -140,7 +141,7 @@ def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_know
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_dies_stops_and_comes_back_nothing_is_lost(seed):
+def test_no_event_is_lost_through_random_faults(seed):
     cluster = chained(seed=seed, rate_per_s=1000, wires=SLOW)
     Chaos(cluster, seed).run()
     check(cluster)

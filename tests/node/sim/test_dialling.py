@@ -1,4 +1,4 @@
-"""A dial that fails says which peer was asked for, whatever the other process is called."""
+"""A failed dial names the requested peer, whatever the name of the other process is."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PORT = 7000
 
 
 class Dialler:
-    """The first node dials the second; both write down what they are told."""
+    """The first node dials the second one; both record their inputs."""
 
     frame_limit_bytes = 1 << 10
 
@@ -31,7 +31,7 @@ class Dialler:
 
 
 @pytest.mark.parametrize("killed_us", [0, 10_000, 20_000, 25_000, 40_000])
-def test_a_node_may_be_killed_while_it_is_dialled(killed_us):
+def test_a_node_may_be_killed_while_it_is_being_dialled(killed_us):
     both = specs(regions=2, clients=0, drivers=0)
     network = SimulatedNetwork(both, MESH, build=Dialler)
     network.run(killed_us)

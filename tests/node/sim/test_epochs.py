@@ -11,7 +11,7 @@ QUICK = {"flush_interval_us": 50_000, "advertisement_period_us": 200_000, "resto
 
 
 def check_no_number_has_two_contents(cluster, stream):
-    """Among all clients."""
+    """Check the records of all clients."""
     first_seen = {}
     for client in cluster.delivered():
         for of, first, *what in cluster.records(client, RecordKind.DELIVERED):
@@ -23,8 +23,8 @@ def made(proxies, **given):
 
 
 @pytest.mark.parametrize("regions", [2, 3])
-def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_take(regions):
-    """It publishes more than before, so that numbers would have two contents."""
+def test_a_region_that_lost_power_behind_a_cut_begins_an_epoch(regions):
+    """Let the region publish more than before, so that numbers could get two contents."""
     cluster = Cluster(regions=regions, rate_per_s=1000, parameters=QUICK)
     others = [f"r{number}" for number in range(1, regions)]
     cuts, heals = (", ".join(f"{way} r0 {other}" for other in others) for way in ("3 cut", "12 heal"))
@@ -50,8 +50,8 @@ def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_
         assert marks == [(0, first_seq_of_epoch(1) - 1, 0)], name
 
 
-def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is_not_used_again():
-    """All others speak, and none of them knows of it."""
+def test_a_number_acknowledged_to_a_driver_that_died_with_its_region_is_not_reused():
+    """Let all other processes report; none of them knows the number."""
     cluster = Cluster(regions=2, parameters=QUICK)
     play(cluster, "3 cut r0 r1, 3.3 run")
     numbered = cluster.published()[0]
@@ -65,7 +65,7 @@ def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is
 
 
 @pytest.mark.slow
-def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have():
+def test_a_new_head_without_its_clients_reuses_no_number_that_they_may_have():
     cluster = Cluster(
         regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2_000_000, parameters=QUICK
     )  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("roles", ["proxy", "proxy driver client"])
-def test_only_a_disk_says_that_there_was_no_event_yet(durable, roles):
+def test_only_a_disk_proves_that_there_was_no_event(durable, roles):
     cluster = Cluster(regions=2, go_us=6_000_000, parameters={**QUICK, "durable": durable}, storage="disk")
     play(cluster, f"3 black r0 {roles}, 4 boot r0, 6 run")
     began = {name for _, name, _ in cluster.logged("epoch_began")}
@@ -92,8 +92,8 @@ def test_only_a_disk_says_that_there_was_no_event_yet(durable, roles):
         (3, "7 heal r0 r1, 9 heal r1 r2, 9.005 heal r0 r2"),
     ],
 )
-def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, heals):
-    """r1 has more of r0's old epoch than r2; r0, which begins another, has nothing of it."""
+def test_a_region_gets_the_rest_of_an_epoch_from_a_third_region(proxies, heals):
+    """r1 has more of r0's old epoch than r2; r0, which begins another epoch, has none of it."""
     cluster = made(proxies, regions=3, rate_per_s=500, parameters=QUICK)
     cuts = "3 cut r2 r0, 3 cut r2 r1, 4 cut r0 r1, 4 black r0, 5 power r0"
     play(cluster, f"{cuts}, {heals}, 13 run")
@@ -106,8 +106,8 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
 
 
 @pytest.mark.parametrize(("proxies", "broken_s"), [(1, 3.32), (1, 3.72), (3, 3.36), (3, 3.6)])
-def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, broken_s):
-    """The disks that were lost do not come back by being written to for a moment."""
+def test_an_interrupted_recovery_does_not_count_as_complete(proxies, broken_s):
+    """Write to the replaced disks for a moment, which does not restore the lost data."""
     cluster = made(proxies, regions=2, parameters={**QUICK, "durable": True}, storage="disk")
     play(cluster, "3 cut r0 r1, 3.3 black r0")
     cluster.network.disks.lose(*(name for name in cluster.dark if "proxy" in name))

@@ -1,4 +1,4 @@
-"""The flat network: what arrives when, what does not, and that the same seed gives the same trace."""
+"""The flat network: delivery times, cuts, and the same trace for the same seed."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ DELAY_US = 1_000
 
 
 class Chatter:
-    """Keeps what it hears, and does what `act` says to each input."""
+    """Records its inputs, and returns the effects of `act` for each."""
 
     frame_limit_bytes = 1 << 20
 
@@ -63,7 +63,7 @@ def test_messages_between_two_nodes_arrive_in_order(network):
     assert [message for _, given in heard(network, 1) for message in given.messages] == sent
 
 
-def test_ways_that_are_cut_are_silent_in_their_direction_only(network):
+def test_cut_routes_are_silent_in_one_direction(network):
     network.reaches = lambda source, target: (source, target) != (0, 1)
     send(network, 0, 1, "lost")
     send(network, 1, 0, "back")
@@ -76,14 +76,14 @@ def test_ways_that_are_cut_are_silent_in_their_direction_only(network):
     assert [given for _, given in heard(network, 1)] == [ReceivedFrom(0, ("again",))]
 
 
-def test_a_sender_to_a_dead_node_learns_so_after_a_round_trip(network):
+def test_a_sender_to_a_dead_node_is_notified_after_a_round_trip(network):
     network.kill(1)
     send(network, 0, 1, "lost")
     network.run(10_000)
     assert heard(network, 0) == [(4_000, Unreachable(1, "refused", is_refused=True))]
 
 
-def test_a_timer_that_is_set_again_fires_once_at_its_last_time(network):
+def test_a_timer_that_is_reset_fires_once_at_its_last_time(network):
     timer = ("wait",)
     for at_us in (1_000, 5_000):
         network.call(0, lambda machine, now_us, at_us=at_us: [m.SetTimer(timer, at_us)])

@@ -1,4 +1,4 @@
-"""Links whose round trip is longer than a peer may be silent."""
+"""Links with a round trip that is longer than a peer's silence limit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Unannounced clients join a region: gossip alone finds them, by addresses in views."""
+"""Unannounced clients join a region: only gossip finds them, by the addresses in views."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ SMALL = {**COARSE, "view_size": 8, "gossip_period_us": 200_000}
 
 
 def network():
-    """Return a region of four clients, and two unstarted ones that know only themselves."""
+    """Return a region of four clients, and two clients that are not started and know only themselves."""
     told = specs(regions=1, clients=6, rate_per_s=1000, parameters=SMALL)
     made = []
     for spec in told:

@@ -1,4 +1,4 @@
-"""Delays of messages in the simulator: ports and paths with their rates, cuts, losses, readers."""
+"""Delays of messages in the simulator: rates of ports and links, cuts, losses, and readers."""
 
 import itertools
 import statistics
@@ -18,7 +18,7 @@ BIG_US = wire_bytes(BIG) * 8 / 1000
 
 
 class World:
-    """A clock, and what arrived when."""
+    """A clock, and the times of deliveries."""
 
     def __init__(self):
         self.clock = VirtualClock()
@@ -67,7 +67,7 @@ def test_long_messages_of_two_connections_share_the_senders_port():
     assert world.at("b") == pytest.approx(2_000 + 2 * BIG_US, abs=2)
 
 
-def test_a_small_message_does_not_wait_for_a_long_one_of_another_connection_but_for_one_of_its_own():
+def test_a_small_message_waits_only_for_long_ones_of_its_own_connection():
     world = World()
     port, inward = SimulatedPort(LAN), SimulatedPort(LAN)
     mine, other = world.pipe(port, inward, "mine"), world.pipe(port, inward, "other")
@@ -78,7 +78,7 @@ def test_a_small_message_does_not_wait_for_a_long_one_of_another_connection_but_
     assert world.order() == ["beside it", "long", "after it"]
 
 
-def test_nothing_overtakes_on_a_busy_port():
+def test_a_busy_port_keeps_the_order():
     world = World()
     inward = SimulatedPort(LAN)
     pipes = [world.pipe(SimulatedPort(LAN), inward, name) for name in "abc"]
@@ -93,7 +93,7 @@ def test_nothing_overtakes_on_a_busy_port():
     assert len(world.arrived) == 60
 
 
-def test_connections_share_the_rate_of_a_way():
+def test_connections_share_the_rate_of_a_link():
     world = World()
     line = LinkLine(15_000, 10_000_000)
     pipe, link, _ = world.wide(line)
@@ -105,7 +105,7 @@ def test_connections_share_the_rate_of_a_way():
     assert world.at("b") - world.at("a") == pytest.approx(slow_us, rel=0.02)
 
 
-def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
+def test_two_links_of_equal_rate_delay_a_message_once():
     world = World()
     line = LinkLine(15_000, 10_000_000)
     links = [SimulatedLinkDirection(("a", str(number)), line, Random(number).random) for number in range(3)]
@@ -115,7 +115,7 @@ def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
     assert world.at("a") == pytest.approx(30_000 + 2_000 + wire_bytes(BIG) * 0.8, abs=10)
 
 
-def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
+def test_small_messages_share_the_rate_of_a_link_filled_by_long_ones():
     world = World()
     pipe, link, _ = world.wide(LinkLine(15_000, 100_000))
     others = [world.over((link,), pipe._back) for _ in range(20)]
@@ -127,7 +127,7 @@ def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
     assert world.at("19") == pytest.approx(20 * wire_bytes(1_000) * 80 + 17_000, rel=0.05)
 
 
-def test_the_other_end_hears_of_parts_of_all_that_waits_one_after_the_other():
+def test_the_receiver_is_notified_of_parts_of_all_queued_messages():
     world = World()
     pipe, _, _ = world.wide(LinkLine(15_000, 1_000_000))
     parts = []
@@ -159,7 +159,7 @@ def test_messages_in_flight_at_a_cut_arrive_in_order_after_the_heal():
     assert world.at("flying") >= 500_000 + RETRANSMIT_US + 40_000
 
 
-def test_with_only_the_way_back_cut_messages_in_flight_arrive_and_no_new_ones_are_sent():
+def test_if_only_the_reverse_direction_is_cut_messages_in_flight_arrive():
     world = World()
     pipe, _, back = world.wide(LinkLine(40_000))
     pipe.send(10, named("flying"))
@@ -170,7 +170,7 @@ def test_with_only_the_way_back_cut_messages_in_flight_arrive_and_no_new_ones_ar
     assert world.order() == ["flying"]
 
 
-def test_no_message_passes_one_that_leaves_the_link_in_the_same_microsecond():
+def test_messages_of_the_same_microsecond_keep_their_order():
     world = World()
     pipe, _, _ = world.wide(LinkLine(1_000, 10 * GIGABIT))
     for number in range(300):
@@ -180,7 +180,7 @@ def test_no_message_passes_one_that_leaves_the_link_in_the_same_microsecond():
     assert world.order() == list(range(300))
 
 
-def test_losses_delay_but_lose_nothing_and_the_same_seed_gives_the_same():
+def test_losses_delay_messages_by_the_seed_and_drop_none():
     runs = []
     for seed in (1, 1, 2):
         world = World()
@@ -213,7 +213,7 @@ def test_a_pipe_has_room_when_little_is_left_to_send_and_the_receiver_reads():
     assert len(told) == 2
 
 
-def test_after_an_abort_nothing_that_was_under_way_arrives():
+def test_an_abort_drops_all_messages_in_flight():
     world = World()
     pipe, _, _ = world.wide(LinkLine(40_000))
     pipe.send(10, named("lost"))

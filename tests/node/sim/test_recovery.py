@@ -14,7 +14,7 @@ AFFECTED = (("r3/client-0", 2), ("r2/client-0", 3))  # whose direct way is r2-r3
 
 
 def first_after(cluster, client, stream, seq):
-    """When the client got the first event of the stream with a number above `seq`."""
+    """Return when the client got the first event of the stream with a number above `seq`."""
     return next(
         time_us
         for time_us, record in cluster.network.nodes[client].records
@@ -50,14 +50,14 @@ def test_cuts_recover_within_two_seconds_and_return():
 
 
 @pytest.mark.slow
-def test_a_link_that_flaps_loses_nothing():
+def test_a_flapping_link_loses_no_event():
     cluster = Cluster(rate_per_s=1000)
     play(cluster, "3 cut r2 r3, 4.2 heal r2 r3, 6 cut r2 r3, 7.2 heal r2 r3, 11 run")
     cluster.drain()
     cluster.check_deliveries()
 
 
-def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
+def test_a_stopped_client_stalls_no_others_and_catches_up():
     cluster = Cluster(clients=2, rate_per_s=1000)
     play(cluster, "3 stop r1/client-0, 8 run")
     published = cluster.published()
@@ -69,7 +69,7 @@ def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
     cluster.check_deliveries()
 
 
-def test_a_proxy_that_was_killed_takes_its_stream_back_and_loses_nothing_that_others_have():
+def test_a_killed_proxy_recovers_its_stream_from_others():
     cluster = Cluster(rate_per_s=1000)
     play(cluster, "4 kill r2/proxy-0, 6 run")
     published = cluster.published()[2]
@@ -84,7 +84,7 @@ def test_a_proxy_that_was_killed_takes_its_stream_back_and_loses_nothing_that_ot
 
 
 @pytest.mark.slow
-def test_a_peer_that_catches_up_over_a_slow_link_does_not_hold_up_the_others():
+def test_a_peer_that_catches_up_over_a_slow_link_does_not_delay_others():
     slow = type(MESH)(MESH.lan_us, MESH.wan_us, rate_bits_per_s=2_000_000)
     parameters = {**COARSE, "burst_limit_bytes": 20_000}
     cluster = Cluster(rate_per_s=3000, wires=slow, parameters=parameters)

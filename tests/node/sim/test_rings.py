@@ -28,7 +28,7 @@ def after_a_cut(seed, *, rate_per_s=100, period_us=S, build=build_machine, link=
 
 
 def flows_again_s(cluster, before):
-    """From the cut until each client has got something newer of every stream, in seconds."""
+    """Return the seconds from the cut until each client has a newer event of every stream."""
     firsts = []
     for node in cluster.network.nodes.values():
         if node.spec.role == "client":
@@ -57,7 +57,7 @@ def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rat
 
 
 @pytest.mark.slow
-def test_how_long_it_takes_goes_with_the_advertisement_period():
+def test_recovery_time_is_proportional_to_the_advertisement_period():
     times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(2)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
     assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s

@@ -1,4 +1,4 @@
-"""Disks in virtual time: what is synced survives a kill; of the rest a first part, as the seed has it."""
+"""Disks in virtual time: synced data survives a kill; of the rest, a random first part does."""
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
@@ -19,7 +19,7 @@ def stored(disks):
     return {segment.number: list(segment.messages) for segment in disks.stored("r0/proxy-0")}
 
 
-def test_a_sync_takes_its_time_and_what_comes_meanwhile_goes_with_the_next():
+def test_data_that_arrives_during_a_sync_is_part_of_the_next_one():
     clock, disks, node, given = make()
     for number in range(10):
         clock.at(number * 100, lambda number: disks.take(node, m.Append(1, (number,))), number)
@@ -28,7 +28,7 @@ def test_a_sync_takes_its_time_and_what_comes_meanwhile_goes_with_the_next():
     assert stored(disks) == {1: list(range(10))}
 
 
-def test_after_a_kill_the_synced_part_is_there_and_some_first_part_of_the_rest():
+def test_a_kill_keeps_synced_data_and_a_first_part_of_the_rest():
     seen = set()
     for seed in range(60):
         clock, disks, node, _ = make(seed)
@@ -45,7 +45,7 @@ def test_after_a_kill_the_synced_part_is_there_and_some_first_part_of_the_rest()
     assert seen == {1, 2, 3, 4}
 
 
-def test_a_process_that_ends_in_order_has_everything_and_a_new_one_counts_from_nothing():
+def test_an_orderly_end_keeps_all_data_and_a_new_process_counts_from_zero():
     clock, disks, node, given = make()
     disks.take(node, m.Append(1, (0, 1)))
     disks.take(node, m.Rewrite((1,), (1,)))
@@ -55,7 +55,7 @@ def test_a_process_that_ends_in_order_has_everything_and_a_new_one_counts_from_n
     assert given == [(1000, m.Synced(1))]
 
 
-def test_a_full_disk_says_so_and_takes_everything_when_it_has_room():
+def test_a_full_disk_is_reported_and_stores_all_data_once_it_has_room():
     clock, disks, node, given = make()
     disks.fill(node)
     disks.take(node, m.Append(1, (0,)))

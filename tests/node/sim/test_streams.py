@@ -1,4 +1,4 @@
-"""Regions with several streams, some published on from elsewhere, while anything dies and comes back."""
+"""Regions with several streams, some with publishers elsewhere, while processes die and restart."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_publishers_of_all_regions_share_a_stream_in_one_order():
 
 
 @pytest.mark.slow
-def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_nothing():
+def test_a_cut_to_the_owner_delays_remote_publications_and_loses_none():
     cluster = several(rate_per_s=600)
     play(cluster, "2 cut r0 r1, 5 run")
     before = cluster.machine("r0/driver-0").loads[4].publisher.acknowledged
@@ -45,7 +45,7 @@ def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_not
 
 
 @pytest.mark.slow
-def test_whatever_dies_stops_and_comes_back_nothing_is_lost_on_any_stream():
+def test_no_event_of_any_stream_is_lost_through_random_faults():
     cluster = several(seed=1, rate_per_s=1000, parameters={"durable": True})
     Chaos(cluster, 1).run()
     check(cluster)

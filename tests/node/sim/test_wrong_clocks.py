@@ -1,4 +1,4 @@
-"""A simulated process with a wrong clock: what it is told, and when its timers fire."""
+"""A simulated process with a wrong clock: the times that it is given, and when its timers fire."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ NAME = "r0/proxy-0"
 
 
 class Ticking:
-    """Sets a timer for every second of its clock, and notes when it fires: its clock, and the virtual one."""
+    """Sets a timer for every second of its clock, and records its clock and virtual time when it fires."""
 
     frame_limit_bytes = 1_000
 

@@ -1,4 +1,4 @@
-"""A launcher with real node processes on loopback addresses, for tests: started, listened to, ended."""
+"""A launcher with real node processes on loopback addresses, for tests."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
-    """As `cluster.specs`, each process at an address of its own on the loopback."""
+    """Return `cluster.specs` with a separate loopback address for each process."""
     parameters = {**PATIENT, "port": free_port(), **given.pop("parameters", {})}
     made = specs(address=lambda region, at: f"127.0.{region[1:]}.{at + 1}", parameters=parameters, **given)
     return [
@@ -48,7 +48,7 @@ def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
 
 
 class Launched:
-    """A launcher process: its output and its input."""
+    """A launcher process with its input and output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -80,7 +80,7 @@ class Launched:
         self.wait(lambda: self.delivered.get(name, {}).get(str(stream), 0) >= seq)
 
     def kill(self, spec: NodeSpec) -> dict[str, Any]:
-        """Kill a process; return how it ended."""
+        """Kill a process; return its exit message."""
         before = len(self.all_said("exited"))
         self.signal(spec, signal.SIGKILL)
         return self.wait(lambda: self.all_said("exited")[before:])[0]
@@ -89,7 +89,7 @@ class Launched:
         os.kill(self.wait(lambda: self.all_said("started", name=spec.name))[-1]["pid"], number)
 
     def wait(self, condition: Callable[[], Any]) -> Any:
-        """Read what the launcher says until the condition holds; gives its value."""
+        """Read the launcher's messages until the condition holds; return its value."""
         deadline = time.monotonic() + WAIT_S
         while not (value := condition()):
             assert time.monotonic() < deadline, self.said[-20:]
@@ -115,7 +115,7 @@ class Launched:
         self.tell("go", start_ns=time.time_ns(), late_us=0)
 
     def drain(self, clients: int) -> None:
-        """Stop the drivers, and wait until every client has everything."""
+        """Stop the drivers, and wait until every client has all events."""
         self.tell("stop_drivers")
 
         def is_drained() -> bool:
@@ -126,7 +126,7 @@ class Launched:
         self.wait(is_drained)
 
     def run_client(self, spec: NodeSpec, events: int) -> list[dict[str, Any]]:
-        """Run one client until it has this number of events of stream 0; return how it ended."""
+        """Run one client until it has this number of events of stream 0; return its exit message."""
         self.start(spec)
         self.wait_ready(1)
         self.go()
@@ -176,6 +176,6 @@ def logged(spec: NodeSpec, event: str) -> list[Mapping[str, Any]]:
 
 
 def log_lines(spec: NodeSpec) -> list[Mapping[str, Any]]:
-    """Whole ones; the last may just be written."""
+    """Return the complete lines of a log; its last line may be incomplete."""
     whole, _, _ = Path(spec.log).read_text().rpartition("\n")
     return [json.loads(line) for line in whole.splitlines()]

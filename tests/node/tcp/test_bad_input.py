@@ -1,4 +1,4 @@
-"""Bad input to real processes: a clear REFUSED to the sender, one line in the log, everyone else unharmed."""
+"""Bad input to real processes: REFUSED to the sender, one line in the log, and no effect on others."""
 
 import select
 import socket
@@ -26,7 +26,9 @@ def encoded(*messages):
 
 @contextmanager
 def live(tmp_path):
-    """Run two publishing regions; at the end every client has every event, and every process is alive."""
+    """Run two publishing regions; at the end check that every client has every event and every process is
+    alive.
+    """
     specs = loopback_specs(tmp_path, regions=2, configuration=True)
     with launcher() as launched:
         launched.start_all(specs)
@@ -124,7 +126,9 @@ def test_bad_peers_get_the_reason_and_others_are_unaffected(tmp_path):
 
 
 def still_sending(spec):
-    """Send on after the answer: if the node closed with unread data, a reset would reach the sender."""
+    """Continue to send after the answer: if the node closed with unread data, a reset would reach the
+    sender.
+    """
     address = next(member.address for member in spec.members if member.name == spec.name)
     with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
         raw.sendall(bytes(64))
@@ -137,7 +141,7 @@ def still_sending(spec):
 
 
 @pytest.mark.slow
-def test_any_bytes_to_any_process_leave_everyone_unharmed(tmp_path):
+def test_any_bytes_to_any_process_affect_no_other_process(tmp_path):
     rng = Random(3)
     valid = [encoded(HELLO), encoded(CLIENT), encoded(CLIENT, wire.Subscribe(0, 0)), encoded(HELLO, PUBLISH)]
     with live(tmp_path) as nodes:

@@ -1,4 +1,4 @@
-"""The client interface for applications over real sockets: `publish` when published, events in order."""
+"""The client interface for applications over real sockets: publications and events in order."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from tests.node.tcp.launched import loopback_specs
 
 
 async def with_proxy(tmp_path, use):
-    """One proxy in this process; `use` gets the specification of its client."""
+    """Run one proxy in this process; `use` gets the specification of its client."""
     quick = {"restore_wait_us": 1}
     specs = loopback_specs(tmp_path, regions=1, clients=2, parameters=quick)
     proxy = Adapter(Proxy(specs[0], Random(1)), CODEC, "127.0.0.1", ApplicationOutputs())
@@ -28,7 +28,7 @@ async def with_proxy(tmp_path, use):
         await proxy.close()
 
 
-def test_events_that_are_published_come_back_in_order(tmp_path):
+def test_published_events_arrive_in_order(tmp_path):
     events = [f"event {number}".encode() for number in range(500)]
 
     async def use(spec, proxy):
@@ -45,7 +45,7 @@ def test_events_that_are_published_come_back_in_order(tmp_path):
     asyncio.run(with_proxy(tmp_path, use))
 
 
-def test_events_can_collect_others_and_one_that_would_undo_that_is_refused(tmp_path):
+def test_events_collect_others_and_one_that_would_undo_that_is_refused(tmp_path):
     async def use(spec, proxy):
         async with connect(spec) as client:
             await client.publish(b"key 1 old", Predicate.SAME_KEY, 5)
@@ -65,7 +65,7 @@ def test_events_can_collect_others_and_one_that_would_undo_that_is_refused(tmp_p
     asyncio.run(with_proxy(tmp_path, use))
 
 
-def test_an_application_that_takes_nothing_is_not_sent_more_than_it_keeps(tmp_path):
+def test_an_application_that_reads_nothing_gets_a_bounded_number_of_events(tmp_path):
     async def use(spec, proxy):
         async with connect(replace(spec, name="r0/client-1")) as lazy, connect(spec) as busy:
             size, count = 60_000, 4 * KEPT_BATCHES
@@ -79,8 +79,8 @@ def test_an_application_that_takes_nothing_is_not_sent_more_than_it_keeps(tmp_pa
     asyncio.run(with_proxy(tmp_path, use))
 
 
-def test_both_ends_send_small_messages_at_once(tmp_path):
-    """Nagle's algorithm would hold an advertisement back behind unacknowledged events."""
+def test_both_ends_send_small_messages_without_delay(tmp_path):
+    """Check it, because Nagle's algorithm would delay an advertisement behind unacknowledged events."""
 
     async def use(spec, proxy):
         async with connect(spec) as client:

@@ -1,4 +1,4 @@
-"""Dialling at the worst moment: a connection that opens just as the time for it is over."""
+"""Dialling in the worst case: a connection that opens just as its timeout expires."""
 
 import asyncio
 from contextlib import suppress
@@ -15,7 +15,7 @@ ADDRESS = "127.0.0.1"
 
 
 class TooLate:
-    """The event loop, on which the time for dialling is over before anyone hears that it succeeded."""
+    """An event loop on which the dial timeout expires before the success is reported."""
 
     def __init__(self, loop):
         self._loop = loop
@@ -37,7 +37,7 @@ class TooLate:
 
 
 class Dialler:
-    """A machine that keeps what it is told, and does what the test says."""
+    """A machine that records its inputs and returns scripted effects."""
 
     frame_limit_bytes = 1000
 
@@ -51,7 +51,9 @@ class Dialler:
 
 
 async def dial_too_late():
-    """Dial with a late connection; return the machine's inputs. It closes the connection as silent."""
+    """Dial with a late connection; return the machine's inputs. The machine closes the connection as
+    silent.
+    """
     server = await asyncio.start_server(lambda reader, writer: None, ADDRESS, 0)
     port = server.sockets[0].getsockname()[1]
     machine = Dialler()

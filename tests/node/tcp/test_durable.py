@@ -1,4 +1,6 @@
-"""Durable replicas as real processes with real files: killed at any time, full disks, damaged logs."""
+"""Durable replicas as real processes with real files: killed at any time, with full disks and damaged
+logs.
+"""
 
 import os
 from dataclasses import replace
@@ -17,7 +19,7 @@ def durable_specs(folder, **given):
     return [replace(spec, storage=str(folder / "storage" / spec.host)) for spec in specs]
 
 
-def test_a_killed_replica_comes_back_from_its_files_again_and_again(tmp_path):
+def test_a_replica_killed_repeatedly_recovers_from_its_files(tmp_path):
     specs = durable_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     with launcher() as launched:
@@ -41,7 +43,7 @@ def test_a_killed_replica_comes_back_from_its_files_again_and_again(tmp_path):
 
 
 def stored_events(spec):
-    """How many events are in its log, which has no holes."""
+    """Return the number of events in its log, which must have no gaps."""
     cnt = 0
     for message in stored(spec):
         if isinstance(message, Events):
@@ -58,7 +60,7 @@ def stored(spec):
     return messages
 
 
-def test_a_damaged_log_ends_the_start_and_the_log_says_what_to_do(tmp_path, capfd):
+def test_a_damaged_log_prevents_the_start_and_names_the_remedy(tmp_path, capfd):
     specs = durable_specs(tmp_path, regions=1)
     proxy, *_ = specs
     with launcher() as launched:
@@ -87,7 +89,7 @@ def with_tiny_disk(folder):
     return ["unshare", "--mount", "--propagation", "private", *user, "sh", "-c", script, str(folder)]
 
 
-def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_path):
+def test_a_full_disk_refuses_publishers_until_there_is_room(tmp_path):
     specs = durable_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     (tmp_path / "storage").mkdir()
@@ -106,7 +108,7 @@ def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_
     assert batches(client, RecordKind.DELIVERED) == batches(driver, RecordKind.PUBLISHED)
 
 
-def test_a_configuration_service_goes_on_from_its_files_and_keeps_no_more_than_it_needs(tmp_path):
+def test_a_configuration_service_recovers_from_its_files_and_keeps_them_small(tmp_path):
     specs = durable_specs(tmp_path, regions=1, proxies=2, configuration=True)
     service = next(spec for spec in specs if spec.role == "configuration")
     with launcher() as launched:

@@ -1,4 +1,4 @@
-"""Real processes over loopback TCP, through the launcher: a whole small run, deaths, restarts, garbage."""
+"""Real processes over loopback TCP, through the launcher: a small run, deaths, restarts, bad input."""
 
 import os
 import select
@@ -32,8 +32,8 @@ def test_a_run_delivers_every_batch_once_and_in_order_and_ends_in_order(tmp_path
     assert last == {1: ("r1/proxy-0", "direct"), 2: ("r2/proxy-0", "direct")}
 
 
-def test_killed_processes_are_reported_and_go_on_when_they_are_started_again(tmp_path):
-    """A client goes on in the same record; a proxy takes its stream back."""
+def test_killed_processes_are_reported_and_continue_after_a_restart(tmp_path):
+    """Check that a client continues its record and a proxy recovers its stream."""
     specs = loopback_specs(tmp_path, regions=2)
     client, proxy = (
         next(spec for spec in specs if spec.name == f"r1/{role}-0") for role in ("client", "proxy")
@@ -58,7 +58,7 @@ def test_killed_processes_are_reported_and_go_on_when_they_are_started_again(tmp
     assert [line["stream"] for line in log_lines(proxy) if line["event"] == "stream_taken"] == [1, 1]
 
 
-def test_only_a_restarted_driver_is_signalled_to_go(tmp_path):
+def test_only_a_restarted_driver_gets_a_second_go(tmp_path):
     specs = loopback_specs(tmp_path, regions=2)
     driver = next(spec for spec in specs if spec.name == "r1/driver-0")
     with launcher() as launched:
@@ -71,7 +71,7 @@ def test_only_a_restarted_driver_is_signalled_to_go(tmp_path):
         launched.finish(len(specs))
 
 
-def test_a_driver_is_silent_only_when_it_has_the_answer_to_all_that_it_published(tmp_path):
+def test_a_driver_is_silent_only_when_all_publications_are_acknowledged(tmp_path):
     specs = loopback_specs(tmp_path, regions=1)
     proxy, driver, client = specs
     with launcher() as launched:
@@ -88,7 +88,7 @@ def test_a_driver_is_silent_only_when_it_has_the_answer_to_all_that_it_published
 
 
 def wait_for_reports(launched, spec, condition):
-    """Until two reports of progress that come one after the other from now on are so."""
+    """Wait until two successive progress reports from now on meet the condition."""
     seen = len(launched.said)
 
     def come():
@@ -98,7 +98,7 @@ def wait_for_reports(launched, spec, condition):
     launched.wait(come)
 
 
-def test_a_node_that_cannot_run_says_why_and_the_others_stay_until_the_launcher_dies(tmp_path, capfd):
+def test_a_node_that_cannot_run_reports_why_and_the_others_continue(tmp_path, capfd):
     specs = loopback_specs(tmp_path, regions=1)
     broken = replace(specs[2], name="r0/client-9", netns="/nowhere/ns/net")
     with launcher() as launched:

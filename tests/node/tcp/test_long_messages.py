@@ -1,4 +1,4 @@
-"""While a long message comes in pieces, its connection says now and then that the peer is alive."""
+"""While a long message arrives in parts, its connection reports periodically that the peer is alive."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class Owner:
 
 @pytest.fixture
 def now(monkeypatch):
-    """Replace the clock by one that stands still until it is set."""
+    """Replace the clock by one that the test sets."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     return clock

@@ -1,4 +1,6 @@
-"""Nodes, and programs, may do no more than they need: looked up in /proc (proc(5)) of real ones."""
+"""Nodes and programs have only the privileges that they need, according to /proc (proc(5)) of real
+processes.
+"""
 
 import os
 import subprocess
@@ -43,7 +45,7 @@ def test_a_node_has_no_capabilities_and_never_gets_any(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's programs have capabilities")
-def test_a_program_of_root_has_what_servers_need_and_nothing_that_changes_the_network(tmp_path: Path) -> None:
+def test_a_root_program_has_only_the_capabilities_of_servers(tmp_path: Path) -> None:
     one = spec(tmp_path, shell("exec sleep 60"))
     with launcher(WITHIN) as launched:
         launched.start(one)
@@ -60,7 +62,7 @@ def test_a_program_of_root_has_what_servers_need_and_nothing_that_changes_the_ne
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has any")
-def test_kept_capabilities_stay_and_all_others_leave_every_set() -> None:
+def test_only_the_kept_capabilities_remain_in_any_set() -> None:
     done = subprocess.run([sys.executable, "-c", GIVE_UP], capture_output=True, text=True, check=True)
     found = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if line.startswith("Cap"))
     assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {0b11}
@@ -68,7 +70,7 @@ def test_kept_capabilities_stay_and_all_others_leave_every_set() -> None:
     assert max(OF_PROGRAMS) < CAPABILITIES_MAX
 
 
-def test_nodes_get_nothing_of_the_users_keys_and_sessions() -> None:
+def test_nodes_do_not_inherit_the_users_keys_and_sessions() -> None:
     kept = {"PATH": "/bin", "LC_ALL": "C", "CUTSET_RUN": "x", "PYTHONPATH": "/p"}
     secrets = dict.fromkeys(("SSH_AUTH_SOCK", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"), "x")
     assert set(handed_on(kept | secrets)) == set(kept)

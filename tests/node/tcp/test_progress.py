@@ -12,7 +12,7 @@ LARGEST = (1 << 63) - 1
 
 
 @pytest.mark.parametrize("streams", [1, 1_001])
-def test_each_report_fits_and_together_they_say_all(streams):
+def test_each_report_fits_and_together_they_are_complete(streams):
     counts = {(1 << 32) - 1 - number: LARGEST - number for number in range(streams)}
     told = NodeProgress(published=counts, delivered=counts, silent=True)
     node = NodeProcess("r0/client-0", "r0-client-0")

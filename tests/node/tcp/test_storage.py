@@ -1,4 +1,4 @@
-"""A node's log on disk: syncs are grouped, a full disk is waited for, a crash leaves a true prefix."""
+"""A node's log on disk: syncs are grouped, a full disk is retried, a crash leaves a valid prefix."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ from node.tcp.storage import Storage
 
 
 class Disk(LogDatabase):
-    """A log whose writes wait until they are let go, or fail while there is an error."""
+    """A log whose writes block until they are released, or fail while an error is set."""
 
     def __init__(self, folder, error=""):
         super().__init__(folder, CODEC)
@@ -38,7 +38,7 @@ class Disk(LogDatabase):
 
 
 class Node:
-    """The output of a storage, and waiting for it."""
+    """A node that records the output of its storage, and waits for it."""
 
     def __init__(self, disk):
         self.given, self.lines, self.broken = [], [], []

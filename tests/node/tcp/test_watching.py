@@ -1,4 +1,4 @@
-"""A process that tells what it has sent stands still until it may go on."""
+"""A process that reports a sent message is paused until it is released."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""A machine in real time whose clock is set: what it is told, and its timers."""
+"""A machine in real time whose clock is set: the times that it is given, and its timers."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ HOUR_US = 3_600_000_000
 
 
 class Waiting:
-    """Sets timers one and two hours ahead, and notes when they fire."""
+    """Sets timers one and two hours ahead, and records when they fire."""
 
     frame_limit_bytes = 1000
 
@@ -31,7 +31,7 @@ class Waiting:
 
 
 async def set_twice() -> dict[m.Timer, int]:
-    """Set a clock forward by an hour and a half, and let it gain: a tenth of a second later it is back."""
+    """Set a clock forward by an hour and a half with a drift; a tenth of a second later restore it."""
     machine = Waiting()
     adapter = Adapter(machine, CODEC, "127.0.0.1", ApplicationOutputs())
     adapter.start()

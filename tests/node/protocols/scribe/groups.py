@@ -1,4 +1,4 @@
-"""Groups of Scribe nodes in a flat network: who published what, and who got what, by their own records."""
+"""Groups of Scribe nodes in a flat network, with published and delivered events by their records."""
 
 from collections import defaultdict
 from random import Random
@@ -12,7 +12,7 @@ EVENT_BYTES = 20
 
 
 def since_and_got(records):
-    """Return by stream a member's first number, 0 if it was never told, and the numbers that it got."""
+    """Return, by stream, a member's first number (0 if unknown), and the numbers that it received."""
     since, got = {}, defaultdict(list)
     for time_us, record in records:
         if record.kind == RecordKind.SUBSCRIBED:
@@ -72,7 +72,7 @@ class Groups(Community):
         return self.names[root.pastry.leaf_set.nearest(key, 1)[0].address]
 
     def parents_of(self, name, key):
-        """Return the nodes that hold a node for their child in a topic's tree."""
+        """Return the nodes that have a node as their child in a topic's tree."""
         return [each for each, topic in self.states(key).items() if self.addresses[name] in topic.children]
 
     # --- Result
@@ -103,7 +103,9 @@ class Groups(Community):
 
 
 def assert_whole(groups, least=1_000):
-    """Let everything come; nothing is lost, repeated or out of order, and each topic has one root."""
+    """Let all events arrive; check that none is lost, repeated or out of order, and that each topic has one
+    root.
+    """
     groups.finish()
     lost, repeated, disordered, delivered = groups.judged()
     assert (lost, repeated, disordered) == (0, 0, 0)

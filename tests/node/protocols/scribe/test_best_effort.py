@@ -1,4 +1,4 @@
-"""Scribe without its reliability: what the paper promises of it, and no more; the run's contract says so."""
+"""Scribe without its reliability keeps the paper's promise and no more, as the run's contract states."""
 
 from collections import Counter
 
@@ -36,7 +36,7 @@ def sent_by(groups, us):
 
 
 @pytest.mark.slow
-def test_nothing_is_kept_replicated_or_sent_again():
+def test_events_are_not_stored_replicated_or_resent():
     reliable, plain = Groups(members=8), Groups(delivery="best-effort")
     assert KEEPING & sent_by(reliable, 2_000_000).keys()
     assert not KEEPING & sent_by(plain, 5_000_000).keys()
@@ -48,7 +48,7 @@ def test_nothing_is_kept_replicated_or_sent_again():
     assert all(node.publisher.is_silent for node in plain.nodes().values())
 
 
-def test_what_is_under_way_is_lost_when_a_link_fails_and_only_that():
+def test_a_link_failure_loses_only_events_in_flight():
     groups = Groups(delivery="best-effort")
     groups.run(1_000_000)
     groups.cut((2, 3))
@@ -62,7 +62,7 @@ def test_what_is_under_way_is_lost_when_a_link_fails_and_only_that():
     assert delivered > lost
 
 
-def test_a_runs_contract_is_what_its_parameters_can_keep_and_no_more_may_be_asked(tmp_path):
+def test_the_contract_follows_the_parameters_and_cannot_be_raised(tmp_path):
     path = tmp_path / "small.yaml"
     for promised in (BEST_EFFORT, EXACTLY_ONCE):
         path.write_text(EXPERIMENT.format(delivery=promised.delivery, contract="{}"))

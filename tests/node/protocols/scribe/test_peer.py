@@ -1,4 +1,4 @@
-"""The papers' interface: a few lines let nodes create, join and multicast, in virtual time and over TCP."""
+"""The papers' interface: nodes create topics, join and multicast, in virtual time and over TCP."""
 
 import asyncio
 import contextlib
@@ -42,10 +42,10 @@ TOPIC = topic_of("news", "peer 0")
 
 
 def ignore(message):
-    """Take no note of a message."""
+    """Ignore a message."""
 
 
-def test_members_are_given_what_is_published_in_each_publishers_order_until_they_leave():
+def test_members_get_each_publishers_messages_in_order_until_they_leave():
     peers = Peers()
     got = {peer: [] for peer in peers.all}
     for peer in peers.all:
@@ -70,7 +70,7 @@ def test_members_are_given_what_is_published_in_each_publishers_order_until_they
     assert [len(got[peer]) for peer in peers.all[2:5]] == [61, 60, 61]
 
 
-def test_only_who_was_granted_it_subscribes_and_publishes():
+def test_only_nodes_with_the_right_subscribe_and_publish():
     """Draft of 2001, 3 and 3.2."""
     peers = Peers()
     creator, friend, stranger, publisher, thief = peers.not_root(TOPIC)[:5]
@@ -98,7 +98,7 @@ def test_only_who_was_granted_it_subscribes_and_publishes():
     }
 
 
-def test_a_root_and_forwarders_are_let_in_by_the_same_rules():
+def test_roots_and_forwarders_need_the_same_rights():
     peers = Peers()
     root, denied = peers.root(TOPIC), []
     for peer in peers.all:
@@ -115,7 +115,7 @@ def test_a_root_and_forwarders_are_let_in_by_the_same_rules():
 
 
 def test_a_creator_may_change_grants_and_they_outlive_their_root():
-    """Draft of 2001, 3.5: they stand on the k nearest nodes."""
+    """Draft of 2001, 3.5: the k nearest nodes store them."""
     peers, told = Peers(), []
     creator, other, stranger = peers.not_root(TOPIC)[:3]
     creator.create("mine", TOPIC, subscribers=["friend"])
@@ -169,7 +169,7 @@ def test_a_topic_next_to_its_creator_has_its_root_there():
         assert peers.root(topic_at(peer.node.id, "news")) is peer
 
 
-def test_the_papers_handlers_see_what_passes():
+def test_the_papers_handlers_are_called():
     """2002, III.D."""
     peers = Peers()
     got, joins, faults = [], [], []
@@ -189,7 +189,7 @@ def test_the_papers_handlers_see_what_passes():
     assert faults[0].address == member.node.address
 
 
-def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():
+def test_a_too_long_message_is_refused_and_the_longest_is_delivered():
     peers, got = Peers(3), []
     peers.all[2].join("", TOPIC, lambda message: got.append(len(message.content)))
     peers.run(2)
@@ -201,7 +201,7 @@ def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_co
     assert got == [most]
 
 
-def test_the_longest_message_fits_into_a_frame_in_all_that_may_be_around_it():
+def test_the_longest_message_fits_into_a_frame_with_all_envelopes():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, 1, payload), Replicate(1, 2, 3, 4, 1, payload)):
         around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, 3, RoutePhase.PREFIX, message))
@@ -210,7 +210,7 @@ def test_the_longest_message_fits_into_a_frame_in_all_that_may_be_around_it():
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message of an application's own."""
+    """A message of an application."""
 
     number: Annotated[int, Field("I", "", "which")]
 
@@ -269,7 +269,7 @@ def test_over_tcp():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_readmes_examples_do_what_they_say(number, capsys):
+def test_the_readmes_examples_work(number, capsys):
     example = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[number]
     example = example.replace("127.0.0.", HOSTS)
     exec(compile(example, f"README.md, example {number + 1}", "exec"), {"__name__": "example"})

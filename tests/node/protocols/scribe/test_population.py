@@ -1,4 +1,4 @@
-"""Many nodes whose overlay stands from the beginning: their trees are the union of Pastry's routes."""
+"""Many nodes with an overlay that exists from the start: their trees are the union of Pastry's routes."""
 
 from itertools import pairwise
 from random import Random
@@ -27,7 +27,7 @@ def population(routers, seed=1, **parameters):
     return Population(COUNT, proximity, Random(seed), parameters)
 
 
-def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(routers):
+def test_trees_are_the_union_of_routes_with_their_delays(routers):
     nodes = population(routers)
     delay_us = nodes.proximity.delay_between()
     for stream, size in enumerate((COUNT, 60, 11)):
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_trees_and_only_requested_messages_are_sent
 
 
 @pytest.mark.slow
-def test_a_node_to_which_very_many_come_at_once_lets_all_but_its_bound_go(routers):
+def test_a_node_joined_by_very_many_at_once_keeps_only_its_bound(routers):
     bound = 8
     nodes = population(routers, entries_max=bound)
     root, key = nodes.root_of(0), topic_key(0)

@@ -1,4 +1,4 @@
-"""Publishers that die and come back, and several of one topic: each one's events come once and in order."""
+"""Publishers that die and restart, and several of one topic: each one's events arrive once and in order."""
 
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ def test_an_isolated_root_acknowledges_nothing_for_a_while_and_then_continues():
     assert acknowledged_us() > groups.now_us - 2_000_000
 
 
-def test_a_publisher_comes_back_while_its_root_is_gone():
+def test_a_publisher_restarts_while_its_root_is_down():
     groups = Groups(members=16)
     groups.run(3_000_000)
     key, name, stream = topic_key(1), "r1/publisher-0", 1
@@ -107,8 +107,8 @@ def test_events_are_released_in_order_once(given, released):
     state.check()
 
 
-def test_after_what_is_given_up_comes_the_rest_of_its_epoch_and_then_the_next_one():
-    """A root that knew less of an epoch sent the next one first."""
+def test_after_lost_events_the_rest_of_their_epoch_precedes_the_next_epoch():
+    """Let a root that has less of an epoch send the next epoch first."""
     state = StreamState(next=3)
     for early in (batch(SECOND, 5), batch(SECOND, 11), batch(10), batch(11)):
         assert list(state.take(early, 0)) == []
@@ -118,7 +118,7 @@ def test_after_what_is_given_up_comes_the_rest_of_its_epoch_and_then_the_next_on
     state.check()
 
 
-def test_the_number_before_all_kept_events_is_kept_as_long():
+def test_the_number_before_the_stored_events_is_retained():
     state = StreamState(next=9)
     state.put_before(batch(7), 5)
     assert state.first == 9
@@ -132,7 +132,7 @@ def test_the_number_before_all_kept_events_is_kept_as_long():
     assert not state.kept
 
 
-def test_a_peer_that_does_not_know_its_last_number_finds_out():
+def test_a_peer_that_lost_its_last_number_learns_it():
     peers = Peers()
     topic, got = 1 << 127, []
     publisher, member = peers.not_root(topic)[:2]
@@ -151,7 +151,7 @@ def test_a_peer_that_does_not_know_its_last_number_finds_out():
 
 
 @pytest.mark.slow
-def test_a_publisher_writes_down_once_what_was_acknowledged_and_all_of_it_at_last():
+def test_a_publisher_records_all_acknowledged_events_once():
     groups = Groups(members=12)
     name = "r1/publisher-0"
 
@@ -171,7 +171,7 @@ def test_a_publisher_writes_down_once_what_was_acknowledged_and_all_of_it_at_las
     assert sorted(events(RecordKind.ACKNOWLEDGED)) == sorted(events(RecordKind.PUBLISHED))
 
 
-def test_a_root_that_joined_late_has_what_is_before_that_from_others():
+def test_a_root_that_joined_late_gets_earlier_events_from_others():
     groups = Groups(members=12, topics=4)
     groups.run(4_000_000)
     key, first, at_root, topic = groups.member_root()
@@ -213,7 +213,7 @@ def test_a_replica_that_is_restarted_at_once_gets_all_data_of_the_root(goes_on):
 
 
 @pytest.mark.parametrize("apart", [1, 3])
-def test_replicas_that_were_away_for_longer_than_events_are_kept_come_further(apart):
+def test_replicas_that_were_away_for_too_long_skip_expired_events(apart):
     groups = Groups(members=8, topics=4, buffer_us=1_000_000)
     groups.run(3_000_000)
     groups.isolate(apart)
@@ -226,7 +226,7 @@ def test_replicas_that_were_away_for_longer_than_events_are_kept_come_further(ap
 
 @pytest.fixture
 def few():
-    """Return a few nodes after some time, the root of a topic, and the topic there."""
+    """Return a few nodes after some time, the root of a topic, and its state of the topic."""
     groups = Groups(members=8, topics=4)
     groups.run(3_000_000)
     key, [name] = next(iter(groups.roots().items()))
@@ -234,7 +234,7 @@ def few():
     return groups, root, root.trees.topics[key]
 
 
-def test_a_paused_root_asks_again_for_events_that_others_took(few):
+def test_a_paused_root_requests_events_that_others_accepted(few):
     groups, root, topic = few
     late_us = root.parameters.heartbeat_timeout_us
     root.handle(m.Nudge(), groups.now_us + late_us)
@@ -293,7 +293,7 @@ def test_events_that_no_node_holds_are_given_up_even_under_constant_churn():
     assert longest_us < 12_000_000
 
 
-def test_a_root_misses_no_replica_before_that_could_have_answered(monkeypatch):
+def test_a_root_probes_no_replica_before_it_could_have_answered(monkeypatch):
     missed = []
     groups = Groups(members=8, topics=4)
     monkeypatch.setattr(Pastry, "miss", lambda pastry, node: missed.append(node))

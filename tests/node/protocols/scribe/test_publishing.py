@@ -1,4 +1,4 @@
-"""How a publisher divides its rate among its topics."""
+"""Division of a publisher's rate among its topics."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ from tests.node.protocols.scribe.groups import Groups
     ],
     ids=["all at once", "all at once, seldom", "taking turns"],
 )
-def test_topics_have_their_share_of_the_rate_however_many_they_are(topics, rate_per_s, counts):
+def test_each_topic_gets_its_share_of_the_rate(topics, rate_per_s, counts):
     groups = Groups(8, topics, rate_per_s=rate_per_s)
     groups.run(4_050_000)
     published = Counter()

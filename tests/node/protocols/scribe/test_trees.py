@@ -9,7 +9,7 @@ from tests.node.protocols.scribe.groups import Groups, assert_whole, since_and_g
 
 
 @pytest.mark.slow
-def test_through_a_cut_between_two_regions():
+def test_no_event_is_lost_through_a_cut_between_two_regions():
     groups = Groups(seed=0)
     groups.run(3_000_000)
     groups.cut((2, 3))
@@ -20,7 +20,7 @@ def test_through_a_cut_between_two_regions():
 
 
 @pytest.mark.slow
-def test_through_crashes_of_all_roots_one_after_the_other():
+def test_no_event_is_lost_through_crashes_of_all_roots():
     groups = Groups(members=16, topics=4)
     groups.run(3_000_000)
     for key, roots in sorted(groups.roots().items()):
@@ -69,7 +69,7 @@ def test_a_root_without_its_state_continues_from_the_members_numbers():
 
 @pytest.mark.slow
 def test_events_published_on_both_sides_of_a_partition_reach_all():
-    """With several publishers of a topic, each side has a root that takes events of its own."""
+    """Use several publishers of a topic, so that each side has a root that accepts its own events."""
     groups = Groups(members=4, topics=20, of_each=2, seed=3)
     groups.run(3_000_000)
     groups.divide()
@@ -80,8 +80,8 @@ def test_events_published_on_both_sides_of_a_partition_reach_all():
 
 
 @pytest.mark.slow
-def test_all_members_come_back_at_the_same_time():
-    """Joins lead to nodes that are joining themselves."""
+def test_all_members_restart_at_the_same_time():
+    """Check joins that lead to nodes which are joining themselves."""
     groups = Groups(members=12, topics=4)
     groups.run(6_000_000)
     members = groups.subscribers()
@@ -103,7 +103,7 @@ def test_all_members_come_back_at_the_same_time():
 
 @pytest.mark.slow
 def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
-    """All nodes with a topic's events are gone for good; what their successors never had is not due."""
+    """Remove all nodes with a topic's events for good; events that their successors never had are not due."""
     groups = Groups(members=12, topics=12, replicas=0)
     groups.run(4_000_000)
     members = groups.subscribers()
@@ -128,7 +128,9 @@ def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
 
 
 def test_a_leaving_node_says_goodbye_and_is_not_waited_for():
-    """Its children have other parents, and its neighbours other leaf sets, after some round trips."""
+    """Check that its children have other parents, and its neighbours other leaf sets, after some round
+    trips.
+    """
     groups = Groups()
     groups.run(3_000_000)
     name = next(name for name, _, topic in groups.topics() if "member" in name and topic.children)
@@ -148,7 +150,7 @@ def known(node):
     return {each.address for each in node.pastry.leaf_set.members} | node.trees.neighbours()
 
 
-def test_when_all_end_no_node_says_goodbye():
+def test_nodes_that_all_end_send_no_goodbyes():
     groups = Groups(members=8, topics=2)
     groups.run(1_000_000)
     groups.finish(1_000_000)
@@ -156,7 +158,7 @@ def test_when_all_end_no_node_says_goodbye():
 
 
 def goodbyes(groups, name):
-    """Let a node end by itself; return how many nodes it tells."""
+    """Let a node end by itself; return how many nodes it notifies."""
     told = []
     groups.network.watch = lambda source, target, messages: told.extend(map(type, messages))
     groups.finish_one(name)

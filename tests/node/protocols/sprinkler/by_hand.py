@@ -1,11 +1,11 @@
-"""A machine of Sprinkler fed by hand: the test is at the other end of every connection."""
+"""A machine of Sprinkler with inputs by hand: the test is at the other end of every connection."""
 
 from node.core import machine as m
 from node.protocols.sprinkler.messages import Advertisement, Hello, Role
 
 
 class ByHand:
-    """A started machine. effects: what it did, without the messages that `sent` has returned."""
+    """A started machine. effects: its effects, without the messages that `sent` has returned."""
 
     def __init__(self, machine, stored=()):
         self.machine = machine
@@ -49,5 +49,5 @@ class ByHand:
 
     @property
     def closed(self):
-        """Numbers of the connections that it closed."""
+        """Return the numbers of the connections that the machine closed."""
         return {each.connection for each in self.effects if isinstance(each, m.Close)}

@@ -1,7 +1,7 @@
-"""Messages as a confused or malicious peer would send them: nearly right for the machine that gets them.
+"""Messages of a confused or malicious peer: nearly valid for the machine that receives them.
 
-Most are such as the sender's role may send, with numbers around those that the machine has, so that they
-reach deep; the others are of any kind and with any numbers.
+Most are messages that the sender's role may send, with numbers around those of the machine, so that they get
+far; the others are of any kind with any numbers.
 """
 
 from dataclasses import fields
@@ -16,14 +16,14 @@ U32, MAX = 2**32 - 1, 2**64 - 1
 
 
 class Chatter:
-    """Says things to one machine. Everything follows from the generator."""
+    """Sends messages to one machine. All of them follow from the generator."""
 
     def __init__(self, around: Around, rng: Random) -> None:
         self.around = around
         self.rng = rng
 
     def step(self) -> None:
-        """Something happens."""
+        """Execute one random step."""
         rng = self.rng
         what = rng.choices(
             ["accept", "dialled", "messages", "malformed", "lost", "time", "disk"], [4, 8, 60, 0.5, 1, 8, 6]
@@ -42,13 +42,13 @@ class Chatter:
         self.around.do(what, first, second)
 
     def message(self, role):
-        """One that this role may send, mostly."""
+        """Return a message, mostly one that this role may send."""
         taken = [kind for sender, kind in self.around.machine.takes if sender is role] + [wire.Refused]
         kinds = [layout.message for layout in wire.CODEC.by_type.values()]
         return self.made(self.rng.choice(taken if self.rng.random() < 0.97 else kinds))
 
     def made(self, kind):
-        """Make a message or a row, field by field."""
+        """Generate a message or a row, field by field."""
         if kind in {wire.Events, wire.SparseEvents, wire.Publish}:
             return self.batch(kind)
         if kind is wire.Configuration:
@@ -98,7 +98,7 @@ class Chatter:
         return self.rng.choice([0, 0, 0, 1, 1, 1, 7] if self.rng.random() < 0.95 else FAR[:4])
 
     def seq(self, stream):
-        """Around what the machine has of the stream."""
+        """Return a number near the machine's progress in the stream."""
         if self.rng.random() < 0.05:
             return max(1, self.rng.choice(FAR))
         machine = self.around.machine

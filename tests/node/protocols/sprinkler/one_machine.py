@@ -1,7 +1,7 @@
-"""One machine in an environment where anything may happen that the rules of `node.core.machine` allow.
+"""One machine in an environment with any inputs that the rules of `node.core.machine` allow.
 
-Checked on the way: what it sends can be encoded and is let through by decoders, and one input never has more
-than a bounded number of effects.
+It checks that sent messages can be encoded and are accepted by decoders, and that the number of effects per
+input is bounded.
 """
 
 from random import Random
@@ -25,7 +25,7 @@ ROLES = {spec.name: wire.Role[spec.role.upper()] for spec in LAYOUTS["configured
 
 
 class Around:
-    """The environment of one machine, where anything may happen that the rules allow."""
+    """The environment of one machine, with any inputs that the rules allow."""
 
     def __init__(self, layout, name):
         self.spec = next(spec for spec in LAYOUTS[layout] if spec.name == name)
@@ -102,7 +102,7 @@ class Around:
                 self.give(m.StorageFailed("no space left on device"))
 
     def open_with(self, name, incarnation, dialled=None):
-        """Open a connection with a peer that says that it has this name."""
+        """Open a connection with a peer of this name."""
         self.number += 1
         number = self.number
         self.open.add(number)
@@ -112,7 +112,7 @@ class Around:
             self.give(m.Received(number, [wire.Hello(role, incarnation, name)]))
 
     def receive(self, number, messages):
-        """As a connection does: what decoders do not let through ends it."""
+        """Deliver a message as a connection does: one that decoders refuse ends the connection."""
         good = []
         for message in messages:
             try:

@@ -64,7 +64,9 @@ class State:
 
 
 def settled(links: Iterable[Link], size: int) -> list[State]:
-    """All that may be before a cut: each node has one of its shortest paths, and everybody knows."""
+    """Yield all possible states before a cut: each node has one of its shortest paths, and all nodes know
+    it.
+    """
     links = list(links)
     near = {
         name: sorted(peer for link in links if name in link for peer in link if peer != name)
@@ -96,7 +98,7 @@ def settled(links: Iterable[Link], size: int) -> list[State]:
 
 
 def steps(state: State, cut: frozenset[Link]) -> Iterator[State]:
-    """All that can happen next. `cut`: the links that are, either way round."""
+    """Yield all possible next steps. `cut`: the cut links, in both directions."""
     for channel, messages in state.under_way:
         sender, receiver = channel
         rest = dict(state.under_way)
@@ -134,7 +136,7 @@ def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> int | None
 
 
 def flows(state: State) -> bool:
-    """Whether every node gets the stream: its sources lead to the owner, as the paths say."""
+    """Return whether every node gets the stream: its sources lead to the owner, as the paths say."""
     for name, node in enumerate(state.nodes):
         seen, at = [name], name
         while at != OWNER:

@@ -1,6 +1,6 @@
-"""Broken readings of the paper, for showing that each one fails where the reading taken does not.
+"""Broken interpretations of the paper, which tests show to fail where the product's interpretation holds.
 
-The checklist (Sprinkler, PLP and RLP) names them. They are kept out of the product on purpose.
+The checklist (Sprinkler, PLP and RLP) names them. They are deliberately kept out of the product.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from node.systems import build_machine
 
 
 class Refreshing(PrintedSources):
-    """The reading of the prose: `expects` is refreshed on every advertisement of the source.
+    """The prose by the letter: `expects` is refreshed on every advertisement of the source.
 
     C is r A^2, with r the faster of the stream's rate and ahead / elapsed, so that an overdue source is left.
     The furthest peer is taken when a channel breaks.
@@ -45,7 +45,7 @@ class StarvesSlowStreams(Refreshing):
 
 
 class NeverReturns(StreamSources):
-    """Without preferring shorter paths: the owner is taken like anyone else."""
+    """Without preference for shorter paths: the owner is chosen like any other proxy."""
 
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
         real = {stream: [region for region in path if region < 1000] for stream, path in paths.items()}
@@ -54,14 +54,14 @@ class NeverReturns(StreamSources):
 
 
 class NeverAsksTheProxy(Requests):
-    """Without requestFromProxy: what peers do not have is never had."""
+    """Without requestFromProxy: events that peers lack are never delivered."""
 
     def request_from_proxy(self, progress: StreamProgress) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class ForgetsRepetitions(Publications):
-    """Without (client, request id): what a publisher repeats is published again."""
+    """Without (client, request id): a repeated publication is published again."""
 
     def known(self, publisher: Publisher, first_request: int) -> Publication | None:
         return None

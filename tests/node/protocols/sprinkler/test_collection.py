@@ -1,4 +1,6 @@
-"""Collection in Hist against a dumb evaluator: a list of single events, and section 2.1's definitions."""
+"""Collection in Hist compared with a simple evaluator: a list of single events, and section 2.1's
+definitions.
+"""
 
 import tracemalloc
 from dataclasses import dataclass, field
@@ -33,7 +35,7 @@ class Event:
     payload: bytes
 
     def matches(self, other: "Event") -> bool:
-        """g.P(e) and e before g (paper 2.1)."""
+        """Evaluate g.P(e) and e before g (paper 2.1)."""
         if self.kind != EventKind.GC or other.seq >= self.seq:
             return False
         if self.predicate == Predicate.BEFORE:
@@ -87,7 +89,7 @@ steps = st.lists(
 
 
 def apply(history, dumb, step, clock):
-    """One step on both."""
+    """Apply one step to both."""
     stream = history.streams[STREAM]
     if step[0] == "publish":
         ((kind, predicate, argument), events), pause_us = step[1:]
@@ -208,7 +210,7 @@ def keyed(history, events, argument=2):
         ([b""], Predicate.NONE, 0, None),
     ],
 )
-def test_what_would_undo_a_collection_by_keys_of_two_bytes_is_refused(events, predicate, argument, why):
+def test_an_event_that_would_undo_a_collection_by_key_is_refused(events, predicate, argument, why):
     history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aab"])
     refused = history.refusal(publication(events, predicate, argument))
@@ -229,7 +231,7 @@ def test_the_length_of_keys_is_free_again_when_those_events_were_truncated():
 
 
 def test_events_of_predicates_on_age_have_no_key():
-    """Else what they collected would come back with them (finality, 2.1)."""
+    """Check it, because otherwise the collected events would return with the key's events (finality, 2.1)."""
     history = EventHistory([STREAM], 1 << 20)
     size, payload = pack_events([b"aa"])
     history.append(Events(EventKind.GC, Predicate.LAST, STREAM, 1, 1, size, 5, 0, payload))
@@ -239,7 +241,7 @@ def test_events_of_predicates_on_age_have_no_key():
     assert history.streams[STREAM].live == 2
 
 
-def test_a_late_subscriber_gets_a_merged_tombstone_and_then_what_lives():
+def test_a_late_subscriber_gets_a_merged_tombstone_and_then_live_events():
     history = EventHistory([STREAM], 1 << 20)
     for _ in range(50):
         first = history.streams[STREAM].cnt + 1
@@ -256,7 +258,7 @@ def test_a_late_subscriber_gets_a_merged_tombstone_and_then_what_lives():
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.binary(max_size=3)), min_size=1, max_size=9), st.data())
-def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
+def test_cutting_a_sparse_batch_loses_no_event(rows, data):
     size, payload = pack_events([event for _, event in rows])
     table = b"".join(reach.to_bytes(4) for reach, _ in rows)
     batch = SparseEvents(EventKind.DATA, 0, STREAM, 5, len(rows), size, 0, 0, table + payload)
@@ -273,7 +275,7 @@ def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
 
 
 def test_memory_is_bounded_by_live_events():
-    """Append 2 million events of 100 bytes and keep the last 10,000: 1 MB, not 200."""
+    """Append 2 million events of 100 bytes and keep the last 10,000: 1 MB instead of 200."""
     history, payload = EventHistory([STREAM], 1 << 40), bytes(65_500)
     stream = history.streams[STREAM]
     tracemalloc.start()
@@ -290,8 +292,8 @@ def test_memory_is_bounded_by_live_events():
     assert kept < 2_000_000
 
 
-def test_memory_of_millions_of_keys_stays_with_what_lives():
-    """Each key comes once more after all others, again and again: only one event of each lives."""
+def test_memory_of_millions_of_keys_follows_the_live_events():
+    """Repeat each key after all others many times: only one event of each lives."""
     history = EventHistory([STREAM], 1 << 40)
     stream, batch = history.streams[STREAM], 5000
     for lap in range(8):
@@ -306,7 +308,7 @@ def test_memory_of_millions_of_keys_stays_with_what_lives():
     assert stream.stored <= 80_000
 
 
-def test_one_call_does_a_bounded_part_of_a_long_backlog():
+def test_one_call_processes_a_bounded_part_of_a_backlog():
     history = EventHistory([STREAM], 1 << 40)
     stream = history.streams[STREAM]
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""Durable replicas in virtual time: what was acknowledged is there after a restart of everything."""
+"""Durable replicas in virtual time: acknowledged events survive a restart of all processes."""
 
 import itertools
 
@@ -24,13 +24,13 @@ def restart(c, name):
 
 
 def check(c):
-    """Drain, and check that every client has all that was published."""
+    """Drain, and check that every client has all published events."""
     c.drain()
     assert c.logged("events_lost") == []
     c.check_deliveries()
 
 
-def test_a_replica_alone_comes_back_from_its_disk_and_serves_everything_again():
+def test_a_single_replica_restarts_from_its_disk_and_serves_all_events():
     c = cluster(regions=1)
     c.run(3 * S)
     c.drain(2 * S)
@@ -69,7 +69,7 @@ def test_nothing_is_acknowledged_or_served_before_it_is_synced():
     c.check_deliveries()
 
 
-def test_a_full_disk_refuses_publishers_and_loses_nothing_when_it_is_free_again():
+def test_a_full_disk_refuses_publishers_and_loses_no_event():
     c = cluster(regions=2)
     c.run(2 * S)
     node = c.network.nodes["r0/proxy-0"]
@@ -85,7 +85,7 @@ def test_a_full_disk_refuses_publishers_and_loses_nothing_when_it_is_free_again(
     check(c)
 
 
-def test_a_killed_replica_has_what_was_acknowledged_whatever_it_lost_of_the_rest():
+def test_a_killed_replica_has_all_acknowledged_events():
     for seed in range(2):
         c = cluster(regions=2, seed=seed)
         c.run(2 * S + 12_345 * seed)
@@ -99,7 +99,7 @@ def test_a_killed_replica_has_what_was_acknowledged_whatever_it_lost_of_the_rest
 
 
 def test_a_repeated_publication_is_known_after_a_restart():
-    """The acknowledgement is lost with the process: the driver repeats, and nothing is there twice."""
+    """Lose the acknowledgement with the process: the driver repeats, and no event is stored twice."""
     c = cluster(regions=1)
     for kill_us in (2 * S, 2 * S + 333_333, 3 * S, 3 * S + 777_777):
         c.run(kill_us)
@@ -111,14 +111,14 @@ def test_a_repeated_publication_is_known_after_a_restart():
     c.check_deliveries()
 
 
-def test_durable_replicas_without_a_place_for_it_are_refused():
+def test_durable_replicas_without_storage_are_refused():
     spec = specs(regions=1, parameters={"durable": True})[0]
     with pytest.raises(ValueError, match="r0/proxy-0"):
         build_machine(spec, None)
 
 
 @pytest.mark.slow
-def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledged():
+def test_a_region_that_loses_power_restarts_with_all_acknowledged_events():
     c = chained(seed=1, parameters=DURABLE)
     c.run(2 * S)
     acknowledged = c.published()
@@ -153,8 +153,8 @@ def powerless(c, region="r0", *roles):
 @pytest.mark.parametrize(
     ("away", "roles"), [(0, ("proxy",)), (1, ("proxy", "configuration")), (2, ("proxy", "configuration"))]
 )
-def test_after_a_loss_of_power_a_region_goes_on_without_a_replica_that_stays_away(roles, away):
-    """Whichever it is: nothing was committed without the others, and their disks have it."""
+def test_after_a_power_failure_a_region_continues_without_an_absent_replica(roles, away):
+    """Test each replica: no event was committed without the others, whose disks have all events."""
     c = chained(parameters=DURABLE)
     c.run(2 * S)
     acknowledged = c.published()
@@ -172,7 +172,7 @@ def test_after_a_loss_of_power_a_region_goes_on_without_a_replica_that_stays_awa
 
 
 def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_up():
-    """The last of three was alone for a while: the others' disks lack what it took then."""
+    """Let the last of three replicas run alone for a while: the others' disks lack its events."""
     c = chained(parameters=DURABLE)
     c.run(2 * S)
     for index in (0, 1):
@@ -196,7 +196,7 @@ def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_
 
 
 @pytest.mark.parametrize("index", [0, 2])
-def test_a_chain_goes_on_without_a_replica_whose_disk_is_full(index):
+def test_a_chain_continues_without_a_replica_whose_disk_is_full(index):
     c = chained(parameters=DURABLE)
     c.run(2 * S)
     node = c.network.nodes[f"r0/proxy-{index}"]
@@ -230,7 +230,7 @@ def test_a_chain_whose_disks_are_all_full_waits_for_the_first_that_has_room():
     c.check_deliveries()
 
 
-def test_replicas_that_are_killed_in_turn_lose_nothing_and_do_not_start_from_nothing():
+def test_replicas_killed_in_turn_lose_no_event_and_keep_their_state():
     c = chained(seed=1, parameters=DURABLE)
     c.run(2 * S)
     for turn in range(6):

@@ -1,7 +1,7 @@
-"""Every stream flows again after every cut that leaves a graph connected, whatever the order of what follows.
+"""Every stream flows again after every cut that leaves a graph connected, in every order of the next steps.
 
 Exhaustive for all connected graphs of up to five regions (`path_search`): two and three cuts where the search
-is short, one cut everywhere; and by chance for the largest sets of cuts.
+is short, one cut everywhere; at random for the largest sets of cuts.
 """
 
 from random import Random
@@ -13,13 +13,13 @@ from tests.node.protocols.sprinkler import path_search as paths
 
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1), (3, 3), (4, 6), (5, 1)])
-def test_in_every_order_every_region_gets_the_stream_again_and_comes_to_rest(size, most):
+def test_every_region_gets_the_stream_again_in_every_order_of_steps(size, most):
     for links, cut in paths.cases(size, most):
         assert paths.search(links, size, cut) is not None, f"{links} without {cut}: an order without end"
 
 
 @pytest.mark.slow
-def test_five_regions_after_any_cuts_in_orders_by_chance():
+def test_five_regions_recover_from_any_cuts_in_random_orders():
     rng = Random(1)
     cases = paths.cases(5, 6)
     for _ in range(200):

@@ -8,8 +8,8 @@ from tests.golden.script import FOLLOWED
 GOLDEN = Path(scenario.__file__).parent / "sprinkler"
 
 
-def test_figure_2_shows_the_papers_nineteen_marks():
-    """Eighteen messages and the cut, between proxies, in the figure's order where it has one."""
+def test_the_scenario_has_the_nineteen_marks_of_figure_2():
+    """Check eighteen messages and the cut, between proxies, in the figure's order."""
     lines = (GOLDEN / "figure-2.txt").read_text().splitlines()
     said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED) and "Yc" not in line]
     assert said.index("Y -> X  ADVERTISEMENT s1 3") < said.index("X -> Y  SUBSCRIBE s1 after 0")  # 1, 3

@@ -1,4 +1,4 @@
-"""The limit of a history is one of memory: what it counts is what Python uses, for batches of any size."""
+"""The limit of a history is one of memory: its counter agrees with Python's use, for batches of any size."""
 
 import gc
 import tracemalloc
@@ -18,7 +18,7 @@ NOW_US = 10**12
 
 
 def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6):
-    """Batches of `count` events, as they come in (views of larger chunks), until there is no room."""
+    """Store batches of `count` events as received (views of larger chunks) until there is no room."""
     seq, rng = first_seq_of_epoch(2), np.random.default_rng(3)
     history.streams[0].cnt = seq - 1
     chunk = memoryview(bytearray(max(CHUNK_BYTES, count * size)))
@@ -43,7 +43,7 @@ def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6
 
 
 def measured(count, size, **given):
-    """Batches that went in, and memory that is used then: as counted, and in truth."""
+    """Return the number of stored batches, and the memory in use: as counted, and as measured."""
     fill(EventHistory([0], LIMIT_BYTES), count, size, **{**given, "limit_batches": 2})  # what is made once
     gc.collect()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Messages: what is encoded is decoded again; a body that does not add up is an error and never a crash."""
+"""Messages decode as they were encoded; an inconsistent body is an error and never a crash."""
 
 import struct
 
@@ -56,7 +56,7 @@ some_events = st.lists(st.binary(max_size=40), min_size=1, max_size=20)
 
 @st.composite
 def made(draw, layout):
-    """A message or a row of this layout that passes its own check."""
+    """Generate a message or a row of this layout that passes its own check."""
     given = {field.name: draw(NARROW.get(field.name, NUMBERS[field.format])) for field in layout.fields}
     if layout.tail and layout.tail.kind == "text":
         given[layout.tail_name] = draw(NARROW[layout.tail_name])
@@ -98,7 +98,7 @@ def body_of(message) -> memoryview:
 
 
 @given(st.lists(messages, max_size=8))
-def test_messages_survive_the_wire(sent):
+def test_encoded_messages_decode_unchanged(sent):
     data = b"".join(buffer for message in sent for buffer in CODEC.encode(message))
     assert [CODEC.decode(frame) for frame in frames_in(data)] == sent
 
@@ -180,7 +180,7 @@ def test_inconsistent_messages_are_refused(wrong):
 
 
 @given(some_events)
-def test_packed_events_come_out_again(events):
+def test_packed_events_unpack_unchanged(events):
     event_bytes, payload = pack_events(events)
     assert unpack_events(len(events), event_bytes, memoryview(payload)) == events
 

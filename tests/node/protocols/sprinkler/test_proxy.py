@@ -1,4 +1,4 @@
-"""A proxy alone, fed by hand: what it accepts, what it refuses, what it remembers."""
+"""A proxy with inputs by hand: what it accepts, refuses and remembers."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ def proxy(**given):
 
 
 def connected(**parameters):
-    """r1's proxy of two regions, connected with a peer, a driver and a client."""
+    """Return r1's proxy of two regions, connected with a peer, a driver and a client."""
     bench = ByHand(proxy(parameters=parameters))
     for name in (PEER, DRIVER, CLIENT):
         bench.connect(name, wire.Advertisement((wire.Counter(OWN, 0), wire.Counter(OTHERS, 0))))
@@ -54,7 +54,7 @@ def data(first_seq, count=2, stream=OTHERS, byte=b"x"):
     return wire.Events(wire.EventKind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
 
 
-def test_a_driver_that_started_again_numbers_from_one_and_is_not_taken_for_its_former_self(bench):
+def test_a_restarted_driver_numbers_from_one_as_a_new_publisher(bench):
     bench.say(DRIVER, publish())
     bench.lose(DRIVER)
     bench.connect(DRIVER, publish(), incarnation=2)
@@ -69,13 +69,13 @@ def test_a_driver_that_started_again_numbers_from_one_and_is_not_taken_for_its_f
         (CLIENT, wire.Subscribe(UNKNOWN, 0), wire.Refusal.UNKNOWN_STREAM),
     ],
 )
-def test_what_concerns_a_stream_of_others_is_refused_and_the_peer_stays(bench, name, message, refused):
+def test_messages_on_other_regions_streams_are_refused_and_the_peer_stays(bench, name, message, refused):
     bench.say(name, message)
     assert refusal(bench, name) is refused
     assert not bench.closed
 
 
-def test_a_full_history_refuses_publications_and_says_so_once():
+def test_a_full_history_refuses_publications_and_logs_it_once():
     bench = connected(history_limit_bytes=BATCH_BYTES + 8, batch_limit_bytes=8)
     for request in (1, 3, 5):
         bench.say(DRIVER, publish(request))
@@ -92,7 +92,7 @@ def test_remote_events_are_stored_once_in_order_and_overlaps_are_cut(bench):
     assert got == [(1, b"xx"), (3, b"yy")]
 
 
-def test_a_hole_is_not_taken_for_collected_events_but_asked_for_once(bench):
+def test_a_gap_is_requested_once_and_not_mistaken_for_collected_events(bench):
     bench.say(PEER, data(1))
     bench.sent(PEER)
     bench.say(PEER, data(5))
@@ -110,7 +110,7 @@ def test_a_tombstone_covers_its_whole_range(bench):
     assert last.first_seq == 11
 
 
-def test_a_subscriber_that_is_not_writable_is_handed_no_more_than_its_burst():
+def test_a_subscriber_that_is_not_writable_is_sent_at_most_its_burst():
     bench = connected(burst_limit_bytes=2000)
     bench.say(CLIENT, wire.Subscribe(OWN, 0))
     for number in range(100):
@@ -149,7 +149,7 @@ def test_a_message_that_a_role_may_not_send_closes_its_connection_alone(bench, n
     assert bench.closed == {bench.connections[name]}
 
 
-def test_nothing_is_taken_before_hello(bench):
+def test_messages_before_hello_are_refused(bench):
     bench.connections["stranger"] = 99
     bench.give(m.Connected(99))
     bench.say("stranger", publish())
@@ -171,7 +171,7 @@ def test_a_proxy_of_another_run_is_refused(bench):
     assert bench.closed == {bench.connections["elsewhere/proxy-0"]}
 
 
-def test_a_newer_connection_takes_the_place_of_an_older_one(bench):
+def test_a_newer_connection_replaces_an_older_one(bench):
     older = bench.connections[PEER]
     bench.connect(PEER)
     assert older in bench.closed
@@ -179,7 +179,7 @@ def test_a_newer_connection_takes_the_place_of_an_older_one(bench):
     assert bench.sent(PEER, wire.Subscribe) == [wire.Subscribe(OTHERS, 0)]
 
 
-def test_the_first_change_of_paths_is_sent_at_once_and_what_follows_it_together(bench):
+def test_the_first_change_of_paths_is_sent_at_once_and_later_ones_together(bench):
     bench.give(m.TimerFired(("paths",)), after_us=50_000)
     gone, back = wire.Paths(()), wire.Paths((wire.Hop(OTHERS, 0),))
     bench.say(PEER, gone)
@@ -203,12 +203,12 @@ def test_a_silent_peer_is_aborted():
     assert silent.fields["peer"] == PEER
 
 
-def test_after_a_long_sleep_no_peer_is_blamed_for_silence(bench):
+def test_after_a_long_pause_no_peer_counts_as_silent(bench):
     bench.give(m.TimerFired(("silence",)), after_us=60_000_000)
     assert bench.closed == set()
 
 
-def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
+def test_publications_wait_until_a_restarted_proxy_has_recovered_its_stream():
     bench = ByHand(proxy())
     bench.connect(DRIVER, wire.Advertisement((wire.Counter(OWN, 4),)), publish(50))
     bench.connect(PEER, wire.Advertisement((wire.Counter(OWN, 4), wire.Counter(OTHERS, 0))))

@@ -1,4 +1,4 @@
-"""The readings of the subscription rule hold, and each broken one fails (checklist, Sprinkler, PLP)."""
+"""The product's interpretation of the subscription rule holds, and each broken one fails (checklist, PLP)."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def after_a_cut(build):
 
 
 @pytest.mark.slow
-def test_nothing_switches_while_all_is_well():
+def test_no_source_changes_without_faults():
     assert steady_switches() == 0
 
 
@@ -50,7 +50,7 @@ def test_by_the_printed_rule_streams_flap_at_every_c(c):
     assert steady_switches(subscription_rule="paper", c=float(c)) > 0
 
 
-def test_streams_return_to_the_direct_way_after_the_link_heals():
+def test_streams_return_to_the_direct_path_after_the_link_heals():
     assert sources_of_affected(after_a_cut(with_sources(StreamSources))) == ("r2/proxy-0", "r3/proxy-0")
 
 
@@ -59,7 +59,9 @@ def test_without_preferring_shorter_paths_they_never_return():
 
 
 def slow_stream_after_a_cut(sources):
-    """How far r3's client got on r2's stream of 1 event/s, 12 s after the cut; and what was published."""
+    """Return the progress of r3's client on r2's stream of 1 event/s, 12 s after the cut, and the published
+    count.
+    """
     rates = {"r0": RATE_PER_S, "r1": RATE_PER_S, "r2": 1, "r3": RATE_PER_S}
     cluster = Cluster(build=with_sources(sources), rate_per_s=rates, parameters=DEAF)
     cluster.run(CUT_US)

@@ -1,4 +1,6 @@
-"""A region of clients in virtual time (paper 3.2): everyone gets everything in order, whatever happens."""
+"""A region of clients in virtual time (paper 3.2): every client gets every event in order, through any
+faults.
+"""
 
 import pytest
 
@@ -41,13 +43,13 @@ def drained(cluster):
 
 
 @pytest.mark.slow
-def test_everyone_gets_everything_in_order_even_at_a_fanout_of_one():
+def test_every_client_gets_every_event_in_order_even_at_a_fanout_of_one():
     cluster = region(fanout=1)
     cluster.run(4 * S)
     drained(cluster)
 
 
-def test_most_events_come_from_peers():
+def test_most_events_are_received_from_peers():
     cluster = region()
     cluster.run(4 * S)
     drained(cluster)
@@ -70,7 +72,7 @@ def test_a_node_notifies_f_neighbours_at_once_and_others_after_a_shuffle():
         assert len(set().union(*at_once.values())) > (3 if source == PROXY else 10)
 
 
-def test_the_last_event_of_a_burst_reaches_everyone_without_another_one():
+def test_the_last_event_of_a_burst_reaches_all_clients_without_another_one():
     cluster = region(fanout=1)
     cluster.run(4 * S)
     cluster.network.tell(m.StopDrivers())
@@ -107,7 +109,7 @@ def test_a_peer_known_to_be_up_to_date_is_not_notified():
 
 
 @pytest.mark.slow
-def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on():
+def test_clients_that_join_during_a_run_get_all_events_from_the_first_on():
     cluster = region()
     late = names(range(10))
     for name in late:
@@ -120,7 +122,7 @@ def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on()
 
 
 @pytest.mark.slow
-def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
+def test_when_a_third_crashes_the_others_miss_no_event_and_forget_them():
     cluster = region()
     cluster.run(3 * S)
     for name in names(range(10)):
@@ -133,7 +135,7 @@ def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
 
 
 @pytest.mark.slow
-def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
+def test_a_client_that_catches_up_requests_from_the_proxy_and_stores_little():
     cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
     cluster.network.kill("r0/client-3")
     cluster.run(30 * S)
@@ -160,7 +162,7 @@ def test_a_stopped_peer_delays_no_others_beyond_the_timeout():
     assert max(behind) <= 2000 * 0.75
 
 
-def test_when_the_tail_dies_clients_go_on_with_the_next_one():
+def test_when_the_tail_dies_clients_continue_with_the_next_one():
     cluster = region(clients=10, replicas=3)
     cluster.run(3 * S)
     assert {client.proxy_channel().name for client in clients(cluster)} == {"r0/proxy-2"}
@@ -173,7 +175,7 @@ def test_when_the_tail_dies_clients_go_on_with_the_next_one():
     drained(cluster)
 
 
-def test_a_client_far_behind_goes_on_with_the_next_tail():
+def test_a_client_far_behind_continues_with_the_next_tail():
     cluster = region(clients=6, replicas=2, recv_limit_bytes=20_000)
     cluster.run(3 * S)
     cluster.network.kill("r0/client-3")
@@ -187,14 +189,14 @@ def test_a_client_far_behind_goes_on_with_the_next_tail():
 
 
 class Application(Client):
-    """A client whose application takes events when told."""
+    """A client whose application takes events on request."""
 
     def __init__(self, spec, rng):
         super().__init__(spec, rng, keeps_events=True)
 
 
 @pytest.mark.slow
-def test_an_application_that_takes_nothing_is_not_sent_more_and_goes_on_later():
+def test_an_application_that_reads_nothing_is_sent_no_more_until_it_reads():
     def build(spec, rng):
         return Application(spec, rng) if spec.name == "r0/client-0" else build_machine(spec, rng)
 
@@ -215,7 +217,7 @@ def test_an_application_that_takes_nothing_is_not_sent_more_and_goes_on_later():
 
 
 class Counting(Client):
-    """Counts how often its shuffle timer wakes it."""
+    """A client that counts the timeouts of its shuffle timer."""
 
     woken = 0
 
@@ -228,7 +230,7 @@ def counting(spec, rng):
     return Counting(spec, rng) if spec.role == "client" else build_machine(spec, rng)
 
 
-def test_no_client_wakes_up_to_look_who_was_left_out_while_news_keep_coming():
+def test_no_client_checks_for_missed_neighbours_during_continuous_traffic():
     cluster = region(build=counting, shuffle_time_us=30_000)
     cluster.run(2 * S)
     before = [client.woken for client in clients(cluster)]

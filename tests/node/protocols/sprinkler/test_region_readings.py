@@ -1,4 +1,4 @@
-"""Figure 3 by the letter never delivers; those of the other tests do (checklist, Sprinkler, RLP)."""
+"""Figure 3 by the letter never delivers an event (checklist, Sprinkler, RLP)."""
 
 from node.protocols.sprinkler.chain.answers import Answers
 from node.protocols.sprinkler.messages import EventKind

@@ -1,4 +1,4 @@
-"""Sources of streams, told by hand: what an advertisement ago is, and who is asked between two epochs."""
+"""Sources of streams with inputs by hand: advertisements over time, and requests between two epochs."""
 
 import random
 from functools import partial
@@ -20,7 +20,7 @@ BOTH = (NEAR, OWNER)
 
 
 class Bench:
-    """One stream's sources, and what they asked for."""
+    """The sources of one stream, and their requests."""
 
     def __init__(self, others=2):
         self.parameters = SprinklerParameters(
@@ -60,20 +60,20 @@ def bench():
     return bench
 
 
-def test_counts_from_a_connections_start_are_not_an_advertisement_old_after_milliseconds(bench):
+def test_counters_sent_on_connecting_do_not_count_as_an_advertisement_old(bench):
     bench.says("other", 500, 100, path=(NEAR, OWNER))
     bench.says("other", 510, 105)
     assert bench.source == "slow", "its way is slower, but by less than a period"
 
 
-def test_a_source_that_has_still_not_got_that_far_a_period_later_is_left(bench):
+def test_a_source_that_still_lags_a_period_later_is_left(bench):
     bench.says("other", 500, 100, path=(NEAR, OWNER))
     bench.says("other", 510, 105)
     bench.says("other", 1510, 205)
     assert bench.source == "other"
 
 
-def test_the_same_with_advertisements_that_come_a_little_early(bench):
+def test_a_lagging_source_is_left_though_advertisements_arrive_early(bench):
     bench.says("other", 510, 100, path=(NEAR, OWNER))
     bench.says("other", 1480, 205)
     assert bench.source == "other"
@@ -88,15 +88,15 @@ def traversal():
     return bench
 
 
-def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_taken(traversal):
-    """The mark comes once more, though nothing is asked for: it was on its way."""
+def test_a_held_source_is_resumed_when_its_epoch_is_accepted(traversal):
+    """Expect the mark once more, although it is not requested: it was in flight."""
     assert not traversal.sources.may_cross(STREAM, 1_000)
     assert traversal.asked[-1] == ("owner", None)
     assert traversal.sources.may_cross(STREAM, 3_002_000)
     assert traversal.asked[-1] == ("owner", 95)
 
 
-def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench):
+def test_a_stream_stopped_for_lack_of_room_is_taken_again_with_room(bench):
     bench.history.limit_bytes = 1_000
     bench.sources.stop(STREAM, Events(EventKind.DATA, 0, STREAM, 96, 1, 1_000, 0, 0, bytes(1_000)))
     bench.says("slow", 1_000, 105)
@@ -106,7 +106,7 @@ def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench
     assert bench.asked[-1] == ("slow", 95)
 
 
-def test_but_no_longer_than_a_restoration_waits(traversal):
+def test_an_epoch_transition_waits_no_longer_than_a_recovery(traversal):
     assert not traversal.sources.may_cross(STREAM, 1_000)
     traversal.says("owner", 1100, first_seq_of_epoch(1))
     assert traversal.asked[-1] == ("owner", 95), "it is asked again once in a period"
@@ -114,7 +114,7 @@ def test_but_no_longer_than_a_restoration_waits(traversal):
     assert traversal.sources.may_cross(STREAM, 3_001_000)
 
 
-def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(traversal):
+def test_an_epoch_transition_stops_waiting_for_advertised_but_unsent_events(traversal):
     traversal.says("third", 0, 105, first_seq_of_epoch(1), path=(NEAR, OWNER))
     assert not traversal.sources.may_cross(STREAM, 1_000)
     traversal.has(100)

@@ -18,14 +18,14 @@ def test_a_successors_clock_advances_at_the_same_pace(own_us):
     assert clock.stamp_us(own_us + 100) == 600
 
 
-def test_an_event_that_was_long_on_its_way_does_not_turn_time_back():
+def test_a_delayed_event_does_not_set_the_time_back():
     clock = StreamClock()
     clock.heard(500, 100)
     clock.heard(501, 400)
     assert clock.stamp_us(400) == 800
 
 
-def test_stamps_never_fall():
+def test_stamps_never_decrease():
     clock = StreamClock()
     clock.heard(900, 100)
     assert clock.stamp_us(90) == 900

@@ -1,4 +1,4 @@
-"""Views: how one changes by a neighbour's, and what graph many of them make (paper 3.2, Membership)."""
+"""Views: merging with a neighbour's view, and the graph of many views (paper 3.2, Membership)."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ def view(*members, size=5, own=OWN, seed=0):
 
 
 class Region:
-    """Members that gossip in rounds: each with one neighbour and now and then the proxy, which answers."""
+    """Members that gossip in rounds: each with one neighbour, and sometimes with the proxy, which answers."""
 
     def __init__(self, members, *, size, seed, views=None):
         self.rng = Random(seed)
@@ -75,14 +75,14 @@ def test_the_proxy_does_not_know_itself():
     assert own.members == [8, 7]
 
 
-def test_views_unite_and_the_own_number_stays_out():
+def test_merged_views_exclude_the_own_number():
     mine = view(2, 3)
     mine.received(4, [3, OWN])
     assert mine.members == [2, 3, 4, PROXY]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_random_part_of_too_many_members_stays_with_the_sender(seed):
+def test_the_sender_and_a_random_part_of_too_many_members_stay(seed):
     mine = view(2, 3, 4, 5, 6, seed=seed)
     mine.received(7, [8, 9, 10, 11, 12])
     assert len(set(mine.members)) == 5
@@ -99,7 +99,7 @@ def test_a_view_smaller_than_v_has_the_proxy_in_it():
     assert full.members == [3, 4, 5, 6, PROXY]
 
 
-def test_a_view_of_one_is_the_sender():
+def test_a_view_of_size_one_is_the_sender():
     mine = view(PROXY, size=1)
     mine.received(9, [4, 5])
     assert mine.members == [9]
@@ -111,7 +111,7 @@ def test_gossip_connects_a_region_with_few_hops():
     assert region.hops_to_everyone() <= 5
 
 
-def test_members_that_crashed_fade_out():
+def test_crashed_members_disappear():
     region = Region(200, size=10, seed=0)
     region.gossip(30)
     region.crash(range(1, 61))

@@ -1,4 +1,4 @@
-"""Trees are reshaped while events go through them: bounded, without loops, and nothing is lost by it."""
+"""Trees are reshaped while events pass through them: bounded, without loops and without loss."""
 
 import pytest
 
@@ -24,12 +24,12 @@ def grown(us=5_000_000, **given):
 
 @pytest.fixture(scope="module")
 def base():
-    """Return groups with deep trees that nothing reshapes; tests only read them."""
+    """Return groups with deep trees that are not reshaped; tests only read them."""
     return grown(**MANY_LEVELS)
 
 
 def trees_of(groups):
-    """Return by topic's key and node's address the parent's, of all nodes with children and all members."""
+    """Return, by topic key and node address, the parent of each member and each node with children."""
     found = {}
     for name, key, topic in groups.topics():
         if topic.is_needed and not topic.is_root:
@@ -38,7 +38,7 @@ def trees_of(groups):
 
 
 def depths(groups):
-    """Return how far each node is from its topic's root; a loop, or a way that ends elsewhere, fails."""
+    """Return each node's distance from its topic's root; fail on a loop, or a path that ends elsewhere."""
     found = {}
     for key, parents in trees_of(groups).items():
         [root] = groups.roots()[key]
@@ -58,7 +58,7 @@ def entries(groups):
 
 
 def assert_trees(groups):
-    """Nothing is lost, and trees have no loops."""
+    """Check that no event is lost, and that trees have no loops."""
     assert_whole(groups)
     assert depths(groups)
 
@@ -84,9 +84,9 @@ def test_without_overload_a_tree_has_only_members(base):
     assert_trees(by_load)
 
 
-def test_a_tree_that_grows_by_load_keeps_only_children_of_one_hop_where_there_are_many():
-    """Draft of 2001, 3.4.1: a root is not everybody's representative; children with another way are sent
-    there.
+def test_an_overloaded_node_keeps_only_children_one_hop_away():
+    """Draft of 2001, 3.4.1: a root does not have to adopt all nodes; it redirects children that have another
+    way.
     """
     groups = grown(8_000_000, members=60, growth="by-load", entries_max=2, **MANY_LEVELS)
     for node in groups.nodes().values():
@@ -105,7 +105,7 @@ def test_a_tree_that_grows_by_load_keeps_only_children_of_one_hop_where_there_ar
     assert max(depths(groups).values()) > 2
 
 
-def test_few_children_go_to_the_parent_if_that_has_room(base):
+def test_few_children_move_to_a_parent_with_room(base):
     """Draft of 2001, 3.4.2."""
     after = grown(**MANY_LEVELS, **SHRINKING)
     few = range(1, SHRINKING["shrink_below"])
@@ -131,7 +131,7 @@ def a_pair(groups):
 
 
 def give(groups, name, sender, message):
-    """Let a message come to a node as if from another one."""
+    """Deliver a message to a node as if from another one."""
     groups.network._arrive((sender, groups.addresses[name], (message,)))
 
 
@@ -156,7 +156,7 @@ def test_a_node_joins_no_node_below_it_and_elsewhere_if_it_is_on_its_own_path():
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_nothing_is_lost_while_a_link_and_roots_fail(name):
+def test_no_event_is_lost_while_a_link_and_roots_fail(name):
     groups = Groups(seed=3, **MECHANISMS[name])
     groups.run(2_000_000)
     groups.cut((2, 3))

@@ -1,4 +1,4 @@
-"""Answers to REQUESTs (paper 3.2, Fig. 3: receiveRequest): what is given, in which order, how much."""
+"""Answers to REQUESTs (paper 3.2, Fig. 3: receiveRequest): content, order and limits."""
 
 import pytest
 
@@ -12,7 +12,7 @@ BATCH_BYTES = 1000
 
 
 class Peer:
-    """A channel that takes `room_bytes` at a time, and what came over it."""
+    """A channel that accepts `room_bytes` at a time, and the messages that it received."""
 
     def __init__(self, store, room_bytes=1 << 20):
         self.room_bytes = room_bytes
@@ -48,7 +48,7 @@ class Peer:
 
 
 def store(batches, limit_bytes=1 << 30):
-    """Batches of 100 events, 1 to 100 and so on."""
+    """Return a store with batches of 100 events: 1 to 100, and so on."""
     received = Recv((0, 1), limit_bytes)
     for number in range(batches):
         payload = bytes(BATCH_BYTES)
@@ -68,7 +68,7 @@ def store(batches, limit_bytes=1 << 30):
         pytest.param(0, (1, 10), [], (0, 0), id="nothing of an empty stream"),
     ],
 )
-def test_an_answer_has(batches, asked, given, end):
+def test_an_answer_has_the_requested_events(batches, asked, given, end):
     kept = 10 if batches == 10 else 5
     peer = Peer(store(batches, limit_bytes=kept * (BATCH_BYTES + 128)))
     peer.ask(*asked)

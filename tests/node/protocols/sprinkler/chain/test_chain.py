@@ -1,4 +1,4 @@
-"""A replica in a chain, fed by hand: what counts from its neighbours, what is committed, who may publish."""
+"""A replica in a chain with inputs by hand: valid messages of neighbours, commits, and publishers."""
 
 from random import Random
 
@@ -18,14 +18,14 @@ NONE = (wire.Counter(OWN, 0), wire.Counter(OTHERS, 0))
 
 
 def configuration(number, members, joining="", began=1):
-    """Members by their indices from head to tail, each of incarnation 1: "012"."""
+    """Return a configuration with these members by index, head first, each of incarnation 1: "012"."""
     rows = [wire.Replica(int(index), wire.Standing.MEMBER, 1) for index in members]
     rows += [wire.Replica(int(index), wire.Standing.JOINING, 1) for index in joining]
     return wire.Configuration(number, began, tuple(rows))
 
 
 def replica(index, told):
-    """A replica of r0, whose service has told the first configuration."""
+    """Return a replica of r0 that has received the first configuration."""
     given = specs(regions=2, proxies=3, configuration=True)
     bench = ByHand(Proxy(next(spec for spec in given if spec.name == f"r0/proxy-{index}"), Random(1)))
     bench.connect(SERVICE, told)
@@ -58,7 +58,7 @@ def middle():
 
 
 def surpassed(bench):
-    """Another region has more of the stream than its owner, for two advertisement periods."""
+    """Let another region report more of the stream than its owner has, for two advertisement periods."""
     for _ in range(5):
         bench.say("r1/proxy-2", wire.Advertisement((wire.Counter(OWN, 90), wire.Counter(OTHERS, 0))))
         bench.give(m.Nudge(), 800_000)
@@ -72,14 +72,14 @@ def data(first_seq, count=2):
     return wire.Events(wire.EventKind.DATA, 0, OWN, first_seq, count, 1, 0, 0, b"x" * count)
 
 
-def test_a_replica_does_nothing_before_its_service_has_spoken():
+def test_a_replica_waits_for_its_first_configuration():
     bench = replica(0, wire.Configuration(0, 0, ()))
     bench.connect(DRIVER)
     bench.say(DRIVER, publish(1))
     assert [refused.code for refused in bench.sent(DRIVER, wire.Refused)] == [wire.Refusal.NOT_HEAD]
 
 
-def test_a_repetition_that_is_not_committed_yet_is_acknowledged_once_when_it_is():
+def test_an_uncommitted_repetition_is_acknowledged_once_when_committed():
     bench = head()
     bench.say(DRIVER, publish(1), publish(1))
     bench.say("r0/proxy-1", wire.Stored((wire.Counter(OWN, 2),)))
@@ -112,8 +112,8 @@ def test_uncommitted_events_are_not_served():
     assert len(bench.sent("r0/client-0", wire.Events)) == 1
 
 
-def test_publications_that_follow_a_refused_one_are_refused_until_it_comes_again():
-    """Or events of one publisher would be stored in another order than it published them."""
+def test_publications_after_a_refused_one_are_refused_until_it_is_repeated():
+    """Check it, because otherwise events of one publisher would be stored out of order."""
     bench = replica(1, configuration(1, "012"))
     bench.connect(DRIVER)
     bench.say(DRIVER, publish(1))
@@ -125,7 +125,7 @@ def test_publications_that_follow_a_refused_one_are_refused_until_it_comes_again
     assert [each.first_request for each in bench.sent(DRIVER, wire.Published)] == [1, 3]
 
 
-def test_the_middle_takes_from_its_predecessor_only_what_follows_its_answer():
+def test_the_middle_ignores_data_before_its_predecessors_answer():
     bench = middle()
     bench.say("r0/proxy-0", data(1))
     assert history(bench).cnt == 0
@@ -134,7 +134,7 @@ def test_the_middle_takes_from_its_predecessor_only_what_follows_its_answer():
     assert len(bench.sent("r0/proxy-2", wire.Events)) == 1
 
 
-def test_the_middle_passes_stored_on_when_both_it_and_its_successor_have_it():
+def test_the_middle_forwards_stored_when_it_and_its_successor_have_the_events():
     bench = middle()
     bench.say("r0/proxy-0", wire.Follow(1, NONE), data(1), data(3))
     assert bench.sent("r0/proxy-0", wire.Stored) == []
@@ -143,7 +143,7 @@ def test_the_middle_passes_stored_on_when_both_it_and_its_successor_have_it():
     assert (history(bench).committed, history(bench).cnt) == (2, 4)
 
 
-def test_a_new_head_drops_no_event_and_goes_on_numbering():
+def test_a_new_head_drops_no_event_and_continues_the_numbers():
     bench = middle()
     bench.say("r0/proxy-0", wire.Follow(1, NONE), wire.Whole(1))
     bench.say("r0/proxy-0", wire.Publication(OWN, 1, 2, 1, 1, DRIVER), data(1))
@@ -180,7 +180,7 @@ def test_stored_of_an_earlier_configuration_does_not_count():
     assert len(bench.sent(DRIVER, wire.Published)) == 1
 
 
-def test_a_follow_that_is_ahead_of_us_waits_for_our_configuration():
+def test_a_follow_of_a_later_configuration_waits():
     bench = replica(0, configuration(1, "01"))
     follow(bench, "r0/proxy-2", 2)
     assert bench.sent("r0/proxy-2", wire.Follow) == []
@@ -206,14 +206,14 @@ def test_the_tail_passes_the_token_and_then_commits_only_what_the_joiner_has():
 
 
 @pytest.mark.parametrize(("number", "said"), [(2, [wire.Joined(2)]), (1, [])])
-def test_the_joiner_says_joined_for_the_token_of_this_configuration_only(number, said):
+def test_the_joiner_sends_joined_only_for_the_present_token(number, said):
     bench = replica(1, configuration(2, "02", "1"))
     bench.connect("r0/proxy-2")
     bench.say("r0/proxy-2", wire.Follow(2, NONE), data(1), wire.Token(number))
     assert bench.sent(SERVICE, wire.Joined) == said
 
 
-def test_a_replica_that_was_removed_keeps_what_was_committed_and_drops_the_rest():
+def test_a_removed_replica_keeps_only_committed_events():
     bench = middle()
     bench.say("r0/proxy-0", wire.Follow(1, NONE), data(1), data(3))
     bench.say("r0/proxy-2", wire.Stored((wire.Counter(OWN, 2),)))
@@ -231,14 +231,14 @@ def test_a_replica_drops_all_data_if_the_chain_restarted_meanwhile():
     assert history(bench).cnt == 0
 
 
-def test_a_deposed_head_that_is_kept_apart_from_its_chain_says_nothing_of_an_epoch():
-    """It cannot know; what it begins, its successor never takes."""
+def test_a_deposed_head_that_is_cut_off_reports_no_epoch():
+    """Check that the head, which cannot know, does not report an epoch that its successor never accepts."""
     bench = head()
     surpassed(bench)
     assert bench.logged("epoch_began") == []
 
 
-def test_an_epoch_began_when_the_whole_chain_has_it():
+def test_an_epoch_is_reported_when_the_whole_chain_has_it():
     bench = head()
     surpassed(bench)
     bench.say("r0/proxy-1", wire.Stored((wire.Counter(OWN, first_seq_of_epoch(1) - 1),)))
@@ -246,7 +246,7 @@ def test_an_epoch_began_when_the_whole_chain_has_it():
     assert (line.level, line.fields["epoch"], line.fields["seen"]) == ("error", 1, 90)
 
 
-def test_if_its_head_dies_before_the_next_one_says_so():
+def test_if_the_head_dies_the_next_head_reports_the_epoch():
     bench = middle()
     bench.say("r0/proxy-0", wire.Follow(1, NONE), epoch_mark(OWN, 1, 1))
     bench.say(SERVICE, configuration(2, "12"))
@@ -257,7 +257,7 @@ def test_if_its_head_dies_before_the_next_one_says_so():
     assert (line.level, line.fields["epoch"]) == ("error", 1)
 
 
-def test_a_successor_of_a_head_that_died_while_it_took_the_stream_back_takes_it_back_itself():
+def test_the_successor_of_a_head_that_died_during_a_recovery_repeats_it():
     bench = middle()
     bench.say("r0/proxy-0", wire.Follow(1, NONE), wire.Paths((wire.Hop(OTHERS, 1), wire.Hop(OWN, 0))))
     bench.say(SERVICE, configuration(2, "12"))

@@ -1,4 +1,4 @@
-"""A configuration service alone, fed by hand: who belongs to the chain, and when."""
+"""A configuration service with inputs by hand: the members of the chain over time."""
 
 from dataclasses import replace
 from random import Random
@@ -15,7 +15,7 @@ NOTHING = wire.Configuration(0, 0, ())
 
 
 class Bench(ByHand):
-    """r0's service; replicas are called by their numbers."""
+    """r0's service; replicas are named by their numbers."""
 
     def __init__(self, *, storage=None, stored=(), replicas="012", start=0):
         given = specs(regions=1, proxies=3, configuration=True, storage=storage)
@@ -36,11 +36,11 @@ class Bench(ByHand):
         self.tell(index, wire.Status(self.service.chain.number, 0, disk), after_us=after_us)
 
     def join(self, index):
-        """Let a replica say that it has joined."""
+        """Let a replica report that it has joined."""
         self.tell(index, wire.Joined(self.told(index).number))
 
     def answer(self):
-        """All that are connected say that they are alive."""
+        """Let all connected replicas report that they are alive."""
         for name in list(self.connections):
             self.report(name[-1])
 
@@ -61,7 +61,7 @@ class Bench(ByHand):
 
     @property
     def chain(self):
-        """ "012" are members, "01+2" has 2 joining."""
+        """Return the chain as text: "012" are members, "01+2" has 2 joining."""
         chain = self.service.chain
         members = "".join(name[-1] for name in chain.members)
         return members + (f"+{chain.joining[-1]}" if chain.joining else "")
@@ -112,7 +112,7 @@ def test_a_replica_is_removed_when_its_grace_is_over(bench):
     assert bench.told("2").number == 2
 
 
-def test_a_replica_that_comes_back_as_the_same_process_stays(bench):
+def test_a_replica_that_reconnects_as_the_same_process_stays(bench):
     bench.go("1")
     bench.come("1")
     bench.grace_ends("1")
@@ -120,7 +120,7 @@ def test_a_replica_that_comes_back_as_the_same_process_stays(bench):
     assert bench.told("1").number == 1
 
 
-def test_replicas_that_come_back_as_other_processes_join_at_the_end_one_at_a_time(bench):
+def test_restarted_replicas_join_at_the_end_one_at_a_time(bench):
     for index in "01":
         bench.go(index)
         bench.come(index, incarnation=2)
@@ -185,8 +185,10 @@ def test_the_service_continues_from_its_disk():
     assert bench.chain == "21"
 
 
-def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember():
-    """A replica that was removed long ago remembers a chain with itself in it: it must not decide."""
+def test_without_a_disk_it_adopts_the_newest_remembered_configuration():
+    """Include a replica that was removed long ago and remembers a chain with itself in it; it must not
+    decide.
+    """
     bench = Bench(replicas="")
     bench.come("0", remembers=wire.Configuration(3, 1, members(0, 1, 2)))
     assert bench.chain == ""
@@ -197,7 +199,7 @@ def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember(
 
 
 @pytest.mark.parametrize("remembered", [NOTHING, wire.Configuration(7, 1, members(0))])
-def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remembered):
+def test_without_a_disk_its_numbers_exceed_those_of_earlier_generations(remembered):
     bench = Bench(replicas="", start=2)
     bench.come("0", remembers=remembered, has=remembered.number)
     for index in "12":
@@ -217,7 +219,7 @@ def test_messages_of_this_process_generation_do_not_count_for_an_earlier_one():
 
 
 def test_no_member_is_removed_before_another_one_proves_that_it_runs(bench):
-    """Or a chain of one that never was would be waited for."""
+    """Check it, because the service would otherwise wait for a chain of one that never existed."""
     bench.go("0", answer=False)
     bench.grace_ends("0")
     assert bench.chain == "012"
@@ -232,14 +234,14 @@ def test_a_member_that_answers_in_the_microsecond_of_a_loss_stays(bench):
     assert bench.chain == "12"
 
 
-def test_a_member_that_comes_back_with_its_disk_stays_where_it_is(bench):
+def test_a_member_that_restarts_with_its_disk_keeps_its_position(bench):
     bench.go("0")
     bench.come("0", incarnation=2, has=1, cnt=5)
     assert bench.chain == "012"
     assert bench.told("1") == wire.Configuration(2, 1, members(0, incarnation=2) + members(1, 2))
 
 
-def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others(bench):
+def test_after_a_power_failure_members_with_disks_continue_without_the_others(bench):
     bench.lose_power()
     assert bench.chain == "012"
     bench.come("1", incarnation=2, has=1)
@@ -262,7 +264,7 @@ def test_a_disk_older_than_the_chains_restart_is_ignored(bench):
     assert bench.chain == "01+2"
 
 
-def test_data_that_only_an_absent_member_may_have_is_awaited_until_the_operator_gives_it_up(bench):
+def test_data_of_an_absent_member_is_awaited_until_the_operator_gives_it_up(bench):
     for index in "01":
         bench.go(index)
         bench.grace_ends(index)
@@ -293,7 +295,7 @@ def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_r
     assert bench.chain == "12+0"
 
 
-def test_the_last_one_with_a_full_disk_stays_until_another_has_room(bench):
+def test_the_last_member_with_a_full_disk_stays_until_another_has_room(bench):
     for index in "012":
         bench.report(index, wire.DiskState.FULL)
     assert bench.chain == "2"

@@ -1,4 +1,4 @@
-"""Chains as a process knows them: heads, tails, neighbours along the chain, and whom to dial."""
+"""Chains as a process knows them: heads, tails, neighbours along the chain, and dialled processes."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_with_a_service_nothing_is_known_before_its_first_message():
     assert (known.head("r0"), known.tail("r0")) == ("r0/proxy-1", "r0/proxy-2")
 
 
-def test_only_newer_configurations_are_learnt():
+def test_only_newer_configurations_are_stored():
     known = chains(configuration=True)
     known.learn("r0", TOLD)
     assert not known.learn("r0", TOLD)
@@ -43,19 +43,19 @@ def test_only_newer_configurations_are_learnt():
 
 
 @pytest.mark.parametrize("region", ["r0", "elsewhere"])
-def test_a_configuration_of_replicas_that_do_not_exist_is_not_learnt(region):
+def test_a_configuration_of_unknown_replicas_is_refused(region):
     known = chains(configuration=True)
     assert not known.learn(region, Configuration(9, 1, (Replica(3, MEMBER, 1),)))
 
 
-def test_neighbours_along_the_chain_and_who_joins_behind_the_tail():
+def test_neighbours_along_the_chain_include_the_joining_replica():
     chain = chain_of(TOLD, NAMES)
     assert [chain.predecessor(name) for name in NAMES] == ["r0/proxy-2", None, "r0/proxy-1"]
     assert [chain.successor(name) for name in NAMES] == [None, "r0/proxy-2", "r0/proxy-0"]
     assert chain.predecessor("r9/proxy-0") is chain.successor("r9/proxy-0") is None
 
 
-def test_a_replica_that_started_again_does_not_belong_to_the_chain_any_more():
+def test_a_restarted_replica_does_not_belong_to_the_chain():
     chain = chain_of(TOLD, NAMES)
     assert chain.has(NAMES[1], 7)
     assert not chain.has(NAMES[1], 8)

@@ -1,4 +1,4 @@
-"""A driver publishes what its workload says: on schedule without drift, in order, and again after losses."""
+"""A driver publishes its workload: on schedule without drift, in order, and again after losses."""
 
 from itertools import pairwise
 from random import Random
@@ -23,7 +23,7 @@ S = 1_000_000
 
 
 class Bench:
-    """A driver with a proxy played by hand and a clock that fires its timers."""
+    """A driver, with a proxy played by hand and a clock that fires its timers."""
 
     def __init__(self, rate_per_s=20_000, closed_loop=False, collect=None, keys=None, **parameters):
         parameters = {"flush_interval_us": 10_000} | parameters
@@ -62,7 +62,7 @@ class Bench:
         self.give(m.Received(self.connection, (wire.Hello(wire.Role.PROXY, 1, "r0/proxy-0"),)))
 
     def run(self, until_us, late_us=0, answer=True):
-        """Fire what is due of the driver's own timers; acknowledge what comes at once, if asked to."""
+        """Fire the driver's own due timers; acknowledge its publications at once if requested."""
         while (due := min(self.own_timers(), default=None)) and due[0] <= until_us:
             self.now_us = max(self.now_us, due[0] + late_us)
             del self.timers[due[1]]
@@ -91,7 +91,7 @@ class Bench:
 
 
 def going(**given):
-    """A driver that is connected and goes from 0 on."""
+    """Return a driver that is connected and publishes from 0 on."""
     bench = Bench(**given)
     bench.connect()
     bench.give(m.Go(0))
@@ -109,7 +109,7 @@ def test_an_open_loop_keeps_its_rate_however_late_its_timer_is(late_us):
     assert abs(bench.publisher.requested - 200_000) <= 20_000 * 0.011
 
 
-def test_a_batch_grows_while_the_one_before_is_not_acknowledged():
+def test_a_batch_grows_while_the_previous_one_is_unacknowledged():
     bench = going(rate_per_s=1000, flush_interval_us=10_000, flush_intervals=4)
     bench.run(35_000, answer=False)
     assert len(bench.sent) == 1
@@ -148,7 +148,7 @@ def test_unacknowledged_batches_are_resent_with_the_same_boundaries():
     assert bench.sent == first[1:]
 
 
-def test_without_acknowledgements_the_window_bounds_what_is_under_way():
+def test_the_window_bounds_unacknowledged_data():
     bench = going(window_bytes=5_000)
     bench.run(S, answer=False)
     assert sum(len(batch.payload) for batch in bench.sent) < 5_000 + 1_100
@@ -166,7 +166,7 @@ def test_a_closed_loop_always_fills_its_window():
         bench.acknowledge()
 
 
-def test_a_proxy_that_takes_nothing_is_handed_no_more_than_a_burst():
+def test_a_proxy_that_reads_nothing_is_sent_at_most_a_burst():
     bench = Bench(burst_limit_bytes=5_000, flush_intervals=1)
     bench.connect()
     bench.writable = False
@@ -193,7 +193,7 @@ def test_a_stopped_driver_publishes_nothing_new_and_is_silent_once_it_has_its_la
     assert bench.driver.progress() == m.NodeProgress({0: published}, silent=True)
 
 
-def test_acknowledged_batches_are_put_on_record():
+def test_acknowledged_batches_are_recorded():
     bench = going()
     bench.run(S)
     published = [record for record in bench.records if record.kind == RecordKind.PUBLISHED]
@@ -201,7 +201,7 @@ def test_acknowledged_batches_are_put_on_record():
     assert bench.records[0].kind == RecordKind.SESSION
 
 
-def test_a_refusal_for_lack_of_room_is_tried_again():
+def test_a_publication_refused_for_lack_of_room_is_retried():
     bench = going(retry_us=300_000)
     bench.run(20_000, answer=False)
     bench.give(m.StopDrivers())
@@ -219,7 +219,7 @@ def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
         publisher.acknowledge(wire.Published(0, 2, 1, 1))
 
 
-def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_events_are_cut():
+def test_unacknowledged_batches_stay_within_the_number_that_proxies_remember():
     publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100, window_batches=2))
     for _ in range(5):
         publisher.publish(bytes(60))
@@ -232,7 +232,7 @@ def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_e
     assert requests(publisher.take_unsent(1 << 30)) == [(2, 1), (3, 1)]
 
 
-def test_an_event_larger_than_a_batch_is_the_callers_error_at_the_latest_when_batches_are_made():
+def test_an_event_larger_than_a_batch_is_the_callers_error():
     publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100))
     publisher.publish(b"small")
     with pytest.raises(LocalProtocolError, match="101 bytes"):
@@ -245,7 +245,7 @@ def test_an_event_larger_than_a_batch_is_the_callers_error_at_the_latest_when_ba
     assert publisher.take_unsent(1 << 30) == []
 
 
-def test_a_driver_that_was_started_again_publishes_other_events():
+def test_a_restarted_driver_publishes_different_events():
     events = [DriverWorkload(10, 1.0).events(1, 100, driver_tag(3, start)) for start in range(3)]
     assert len({event for made in events for event in made}) == 300
 
@@ -273,7 +273,7 @@ def test_events_have_the_requested_size_and_no_two_are_equal(size, count, first,
 
 
 @given(st.integers(1, 30), st.integers(1, 70_000), st.integers(1, 1 << 40))
-def test_events_made_by_the_thousand_are_those_made_one_by_one(size, count, first):
+def test_events_generated_in_bulk_equal_single_ones(size, count, first):
     events = DriverWorkload(size, 1.0).events(first, count, 77)
     for at in {0, count // 3, count - 1}:
         assert events[at] == DriverWorkload(size, 1.0).events(first + at, 1, 77)[0]
@@ -292,7 +292,7 @@ def test_events_with_keys_begin_with_them_and_all_differ():
 
 
 @pytest.mark.parametrize("size", [1, 4, 8, 9, 30])
-def test_keyed_events_have_the_asked_size(size):
+def test_keyed_events_have_the_requested_size(size):
     drawn = [number.to_bytes(8) for number in (7, 300, 7)]
     events = DriverWorkload(size, 1.0).events(5, 3, 77, drawn)
     assert [event[:8] for event in events] == [key[-size:] for key in drawn]
@@ -304,7 +304,7 @@ def test_a_workload_without_a_rate_must_be_a_closed_loop():
         DriverWorkload.from_mapping({"event_size_bytes": 10, "rate_per_s": None, "closed_loop": False})
 
 
-def test_one_event_in_a_while_collects_and_the_others_are_data():
+def test_periodic_events_collect_and_the_others_are_data():
     collect = {"predicate": "older_than", "argument": 3 * S, "every_us": 200_000}
     sent = going(rate_per_s=1000, collect=collect, flush_interval_us=10_000).publishes()
     collecting = [batch for batch in sent if batch.kind == wire.EventKind.GC]

@@ -1,4 +1,4 @@
-"""Publications: which requests are known, which are void, and what a follower is still to be sent."""
+"""Publications: known requests, void requests, and those that a follower lacks."""
 
 from node.protocols.sprinkler.messages import Publication
 from node.protocols.sprinkler.publishing.publications import Publications
@@ -34,7 +34,9 @@ def test_unstored_publications_are_forgotten_with_their_head():
 
 
 def test_reused_numbers_void_earlier_publications():
-    """Or a retry of a publication that died with its head would be taken for the one in its place."""
+    """Check it, because otherwise a retry of a lost publication would be mistaken for the one in its
+    place.
+    """
     publications, _ = three()
     publications.add(publication(11, 11))
     assert publications.known(OTHER, 1) is None
@@ -52,14 +54,16 @@ def test_a_follower_is_sent_everything_once_and_all_again_after_a_rewind():
 
 
 def test_repeated_publications_void_nothing():
-    """Add them again: a predecessor resends all in every configuration, and may die before it is done."""
+    """Add them again: a predecessor resends all in every configuration, and may die before it has
+    finished.
+    """
     publications, taken = three()
     assert not publications.add(publication(1, 1))
     assert publications.known(ONE, 11) is taken[2]
     assert publications.beyond(0, 0) == taken
 
 
-def test_a_publisher_that_starts_again_takes_the_place_of_its_earlier_self():
+def test_a_restarted_publisher_replaces_its_earlier_incarnation():
     publications = Publications(8, 2)
     for incarnation in range(5):
         publications.add(publication(1 + 10 * incarnation, 1, (*ONE[:2], incarnation)))
@@ -69,7 +73,7 @@ def test_a_publisher_that_starts_again_takes_the_place_of_its_earlier_self():
     assert publications.forgotten == 0
 
 
-def test_beyond_the_limit_the_publisher_that_was_silent_for_longest_is_forgotten():
+def test_beyond_the_limit_the_longest_silent_publisher_is_forgotten():
     publications = Publications(8, 2)
     for number in range(3):
         publications.add(publication(1 + 10 * number, 1, (0, f"r0/driver-{number}", 1)))

@@ -1,4 +1,4 @@
-"""Delivered batches: their record, and the events that an application gets (paper 2.1)."""
+"""Delivered batches: their records, and the events that an application gets (paper 2.1)."""
 
 import struct
 
@@ -13,7 +13,7 @@ def sizes(*numbers):
     return struct.pack(f">{len(numbers)}I", *numbers)
 
 
-def test_events_of_different_sizes_come_one_by_one():
+def test_events_of_different_sizes_are_returned_one_by_one():
     batch = Events(EventKind.DATA, 0, 3, 11, 3, 0, 0, 0, sizes(1, 0, 3) + b"abbb")
     assert [event.data for event in events_of(batch)] == [b"a", b"", b"bbb"]
     assert record_of(batch, 13) == m.Record(RecordKind.DELIVERED, 3, 11, 3, 3, b"abbb")
@@ -25,7 +25,7 @@ def test_a_tombstone_is_one_event_that_ends_with_the_last_covered():
     assert record_of(batch, 1_000_010) == m.Record(RecordKind.TOMBSTONE, 3, 11, 1_000_000, 1_000_000)
 
 
-def test_sparse_events_are_taken_apart_into_tombstones_and_events():
+def test_sparse_events_become_tombstones_and_events():
     batch = SparseEvents(EventKind.DATA, 0, 3, 11, 3, 1, 0, 0, sizes(3, 1, 2) + b"abc")
     assert last_seq(batch) == 16
     assert list(events_of(batch)) == [

@@ -1,4 +1,4 @@
-"""The subscription rule's choices, one by one (paper 3.1, in the reading of docs/subscription-rule.md)."""
+"""The choices of the subscription rule (paper 3.1, as interpreted in docs/subscription-rule.md)."""
 
 from node.protocols.sprinkler.region.expects import Expects, Offer, SwitchReason, choose
 
@@ -15,15 +15,15 @@ def other(cnt, earlier, path=(), proxy="other"):
     return Offer(proxy, cnt, earlier, path)
 
 
-def test_another_proxy_that_is_further_is_no_reason_to_leave_a_source_that_keeps_up():
+def test_a_source_that_keeps_up_is_not_left_for_one_that_is_ahead():
     assert chosen(other(10_900, 9_900, (NEAR, FAR, OWNER))) is None
 
 
-def test_a_source_that_has_not_what_another_had_an_advertisement_ago_is_left():
+def test_a_source_that_lags_by_an_advertisement_is_left():
     assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER))) == ("other", SwitchReason.ADVERTISEMENT)
 
 
-def test_events_that_came_count_as_much_as_an_advertisement():
+def test_received_events_count_like_an_advertisement():
     assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER)), expects=Expects("source", 10_001)) is None
 
 
@@ -54,7 +54,7 @@ def test_a_shorter_path_is_taken_if_it_keeps_up():
     assert chosen(other(8_999, 8_000, (FAR, OWNER))) is None
 
 
-def test_the_owner_is_taken_back_as_soon_as_it_is_there():
+def test_the_owner_is_chosen_as_soon_as_it_is_connected():
     assert chosen(other(10_000, 10_000, (OWNER,))) == ("other", SwitchReason.DIRECT)
 
 
@@ -68,7 +68,7 @@ def test_a_source_left_for_lagging_is_not_taken_back_for_its_path():
     assert chosen(other(10_000, 10_000, (OWNER,)), source=lost, overdue={"other"}) is None
 
 
-def test_but_it_is_if_it_is_ahead_again():
+def test_a_source_left_for_lagging_is_taken_back_if_it_is_ahead_again():
     lost = Offer("source", 10_000, 9_000)
     assert chosen(other(11_000, 10_500, (OWNER,)), source=lost, overdue={"other"}) is not None
 
@@ -87,5 +87,5 @@ def test_without_paths_peers_that_are_ahead_are_taken_the_furthest_first():
     assert choose(ME, {"a": other(10_000, 0, proxy="a")}, none) is None
 
 
-def test_a_source_that_stands_still_is_left_even_for_one_without_a_path():
+def test_a_stalled_source_is_left_even_for_one_without_a_path():
     assert chosen(other(10_500, 10_001)) == ("other", SwitchReason.ADVERTISEMENT)

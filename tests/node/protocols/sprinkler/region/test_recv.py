@@ -22,20 +22,20 @@ def firsts(found):
     return [each.first_seq for each in found]
 
 
-def test_not_more_than_asked_for_but_at_least_one():
+def test_a_read_returns_at_most_the_limit_but_at_least_one_batch():
     received = filled(5)
     assert firsts(received.after(0, 0, 150)) == [1, 11]
     assert firsts(received.after(0, 0, 1)) == [1]
 
 
-def test_over_the_bound_the_oldest_go():
+def test_beyond_the_bound_the_oldest_batches_are_discarded():
     received = filled(100, limit_bytes=10 * BATCH_BYTES)
     assert received.bytes == 10 * BATCH_BYTES
     assert firsts(received.after(0, 0, 1 << 20)) == list(range(901, 1000, 10))
     assert received.cnt(0) == 1000
 
 
-def test_the_oldest_go_whichever_stream_they_are_of():
+def test_the_oldest_batches_of_any_stream_are_discarded():
     received = Recv((0, 1), 4 * BATCH_BYTES)
     received.add(batch(1, stream=1), 10)
     for number in range(4):

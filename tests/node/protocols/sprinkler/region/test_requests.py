@@ -134,7 +134,7 @@ def test_events_missing_from_an_answer_are_requested_from_the_proxy():
     assert node.delivered == [(1, 10), (11, 15), (16, 25), (26, 30)]
 
 
-def test_after_a_whole_answer_nothing_more_is_asked_for():
+def test_a_complete_answer_causes_no_further_request():
     node = Node()
     node.notified(A, 10)
     node.came(A, 1, 10)
@@ -143,7 +143,7 @@ def test_after_a_whole_answer_nothing_more_is_asked_for():
     assert not node.progress.asked
 
 
-def test_events_owed_by_a_lost_peer_are_requested_from_the_proxy():
+def test_events_requested_from_a_lost_peer_are_requested_from_the_proxy():
     node = Node()
     node.notified(A, 10)
     node.notified(B, 20)
@@ -169,7 +169,7 @@ def test_a_peer_that_sends_nothing_for_the_timeout_is_given_up():
     assert node.delivered == [(1, 20)]
 
 
-def test_a_peer_that_goes_on_sending_has_time():
+def test_a_peer_that_keeps_sending_does_not_time_out():
     node = Node()
     node.notified(A, 100)
     node.asked()
@@ -229,7 +229,7 @@ def test_the_proxys_advertisement_is_a_notification_without_a_timely_other_one()
     assert node.asked() == [("proxy", 1, 10)]
 
 
-def test_far_behind_it_asks_for_a_window_at_a_time():
+def test_a_client_far_behind_requests_a_window_at_a_time():
     node = Node()
     node.came(A, 1, 10)  # 10 bytes each: 10,000 events are a window
     node.notified(A, 10_000_000)
@@ -254,7 +254,7 @@ def test_events_discarded_by_peers_are_requested_from_the_proxy_at_once():
     assert node.asked() == [("proxy", 10_011, 20_010)]
 
 
-def test_early_events_are_bounded_and_what_was_dropped_is_asked_for_again():
+def test_early_events_are_bounded_and_dropped_ones_are_requested_again():
     node = Node()
     node.notified(A, 100)
     node.came(A, 1, 100)
@@ -271,7 +271,7 @@ def test_early_events_are_bounded_and_what_was_dropped_is_asked_for_again():
     assert node.progress.cnt == 8_200
 
 
-def test_while_the_application_takes_nothing_nothing_is_requested():
+def test_no_event_is_requested_while_the_application_takes_none():
     node = Node()
     node.requests.paused = True
     node.notified(A, 10)

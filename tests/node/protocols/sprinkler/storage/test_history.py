@@ -1,4 +1,4 @@
-"""The room that Hist has, and what it keeps of a batch."""
+"""Memory of Hist: its limit, and what it retains of a batch."""
 
 from node.protocols.sprinkler.messages import EventKind, Events, Predicate
 from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES
@@ -27,7 +27,7 @@ def test_discarded_events_need_no_room():
     assert history.has_room(epoch_mark(0, 1, 1))
 
 
-def test_events_that_collect_have_room_in_a_full_history_whosever_they_are():
+def test_a_full_history_has_room_for_collecting_events_of_any_region():
     history = EventHistory([0, 1], limit_bytes=16 * (BATCH_BYTES + 10))
     for seq in range(1, 17):
         history.append(Events(EventKind.DATA, 0, 0, seq, 1, 10, 0, 0, bytes(10)))

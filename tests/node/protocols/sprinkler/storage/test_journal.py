@@ -1,5 +1,7 @@
-"""The journal and its compaction against plain memory: whatever was written, committed, truncated and
-collected, what comes back from any moment of the disk is what was synced then, and the disk stays small.
+"""The journal and its compaction compared with memory.
+
+After any writes, commits, truncations and collections, a restart from any state of the disk restores the data
+that was synced then, and the disk stays small.
 """
 
 import copy
@@ -27,7 +29,7 @@ PARAMETERS = SprinklerParameters(segment_limit_bytes=SEGMENT_BYTES)
 
 
 class Replica:
-    """Hist, publications and a journal on a disk that syncs when it is told."""
+    """Hist, publications and a journal on a disk that syncs on request."""
 
     def __init__(self, disk: SimulatedDisk | None = None) -> None:
         self.disk = disk or SimulatedDisk()
@@ -82,7 +84,7 @@ class Replica:
 
 
 def events_of(history, stream):
-    """Live events, by number, when everything that can be collected is."""
+    """Return the live events by number, after all possible collection."""
     while history.collect_some():
         pass
     state, cnt, found = history.streams[stream], 0, {}
@@ -159,7 +161,7 @@ def test_a_restart_from_any_state_of_the_disk_restores_all_synced_data(script):
 
 
 def filled(replica, rounds, rule, rng):
-    """Many batches under a rule; yields after each."""
+    """Write many batches under a rule; yield after each."""
     for number in range(rounds):
         keys = [rng.randrange(50).to_bytes(4, "big") for _ in range(10)]
         replica.store(0, [key + bytes(20) for key in keys])
@@ -175,7 +177,7 @@ def filled(replica, rounds, rule, rng):
 
 @pytest.mark.parametrize("rule", ["last", "same key"])
 @pytest.mark.slow
-def test_the_disk_stays_within_a_small_factor_of_what_is_live_with_little_more_written_than_appended(rule):
+def test_the_disk_stays_within_a_small_factor_of_the_live_data(rule):
     """An input compacts at most one segment."""
     replica = Replica()
     most = appended = rewritten = 0
@@ -220,7 +222,7 @@ def sizes(disk):
     return [(number, sum(map(record_bytes, messages))) for number, messages in disk.segments.items()]
 
 
-def test_the_last_configuration_comes_back_however_old():
+def test_the_last_configuration_is_restored_however_old():
     replica = Replica()
     replica.journal.write(wire.Configuration(7, 3, ()))
     for _ in filled(replica, 500, "last", Random(4)):
@@ -228,8 +230,8 @@ def test_the_last_configuration_comes_back_however_old():
     assert back(replica.disk).journal.configuration == wire.Configuration(7, 3, ())
 
 
-def test_a_stream_is_whole_on_disk_only_behind_what_makes_it_so():
-    """A disk that stops in the middle of an append has the first messages of it."""
+def test_a_stream_counts_as_complete_on_disk_only_after_its_events():
+    """Stop the disk in the middle of an append, so that only its first messages are stored."""
     replica = Replica()
     replica.store(0, [b"taken back"])
     replica.journal.write(wire.Whole(3))
@@ -239,7 +241,7 @@ def test_a_stream_is_whole_on_disk_only_behind_what_makes_it_so():
     assert sum(isinstance(message, wire.Whole) for message in append.messages) == 1
 
 
-def test_a_replica_that_starts_over_does_not_have_its_former_state_again():
+def test_a_replica_that_starts_over_does_not_restore_its_former_state():
     replica = Replica()
     for _ in filled(replica, 100, "last", Random(5)):
         pass
@@ -254,7 +256,7 @@ def test_a_replica_that_starts_over_does_not_have_its_former_state_again():
     assert events_of(again.history, 0) == {1: b"first of the new"}
 
 
-def test_a_truncation_that_compaction_knows_before_the_segments_behind_it_leaves_no_hole():
+def test_a_truncation_known_early_to_compaction_leaves_no_gap():
     replica = Replica()
     for _ in range(3):
         replica.store(1, [bytes(100)] * 30)  # a segment each
@@ -287,13 +289,13 @@ def test_truncated_events_do_not_count_as_stored_after_their_sync():
         ((wire.Token(1),), "Token: not a proxy's log"),
     ],
 )
-def test_a_log_that_does_not_fit_together_is_an_error(messages, reason):
+def test_an_inconsistent_log_is_an_error(messages, reason):
     disk = SimulatedDisk({3: list(messages)})
     with pytest.raises(StorageError, match=reason):
         Replica(disk)
 
 
-def test_a_disk_that_is_behind_or_failed_takes_no_more():
+def test_a_slow_or_failed_disk_accepts_no_more_events():
     replica = Replica()
     assert replica.journal.has_room
     replica.journal.note_failed()
@@ -308,7 +310,7 @@ def test_a_disk_that_is_behind_or_failed_takes_no_more():
     assert replica.journal.has_room
 
 
-def test_marks_say_what_is_committed():
+def test_marks_record_commits():
     replica = Replica()
     replica.store(1, [b"a"])
     replica.settle()

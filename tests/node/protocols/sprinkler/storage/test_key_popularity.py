@@ -1,4 +1,4 @@
-"""The workload of the evaluation of collection (paper 5.4), and what Hist saves under it."""
+"""The workload of the evaluation of collection (paper 5.4), and the savings of Hist under it."""
 
 import random
 from collections import Counter
@@ -36,11 +36,11 @@ def saved(source, events, batch=BATCH):
 
 
 @pytest.mark.slow
-def test_a_fixed_set_of_keys_saves_what_was_computed():
+def test_a_fixed_set_of_keys_saves_the_computed_share():
     assert saved(keys(), [100_000, 300_000, 1_000_000]) == pytest.approx([0.83, 0.88, 0.935], abs=0.01)
 
 
-def test_unbounded_keys_save_what_was_computed():
+def test_unbounded_keys_save_the_computed_share():
     assert saved(keys("zeta"), [100_000]) == pytest.approx([0.57], abs=0.01)
 
 
@@ -58,7 +58,7 @@ def test_the_same_seed_draws_the_same_keys(distribution):
     assert (drawn != other.draw(1000)).any()
 
 
-def test_keys_come_in_proportion_to_their_rank():
+def test_keys_are_drawn_in_proportion_to_their_rank():
     drawn = Counter(keys(skew=1.0, count=100).draw(200_000).tolist())
     assert drawn[1] / drawn[10] == pytest.approx(10, rel=0.1)
     assert set(drawn) == set(range(1, 101))
@@ -69,7 +69,7 @@ def test_uniform_keys_have_equal_probability():
     assert min(drawn.values()) == pytest.approx(max(drawn.values()), rel=0.2)
 
 
-def test_the_asked_share_of_events_brings_a_new_key_each():
+def test_the_requested_share_of_events_has_new_keys():
     source = keys(count=1000, insertions=0.2)
     drawn = source.draw(50_000)
     new = set(drawn.tolist()) - set(range(1, 1001))
@@ -84,7 +84,7 @@ def test_keys_lose_popularity_as_they_age():
     assert young > 2 * middle > 4 * old
 
 
-def test_samples_of_hist_stand_twenty_to_a_decade():
+def test_hist_has_twenty_samples_per_decade():
     history = EventHistory([0, 1], 1 << 30)
     samples, rows = HistorySamples(), []
     for first in range(1, 10_001, 50):
