@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-from analysis.live.query import warm_up
 from analysis.session import JAVA_OPTIONS, spark_session
 from analysis.spark_home import archive_path
 from experiments.files.scratch import scratch
@@ -30,7 +29,6 @@ def make_archive() -> None:
         java = " ".join((*JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={written}"))
         spark = spark_session(settings={"spark.driver.extraJavaOptions": java})
         _exercise(spark, folder / "table.parquet")
-        warm_up(spark, folder)
         gateway: Any = spark.sparkContext._gateway
         process = gateway.proc
         spark.stop()

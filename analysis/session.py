@@ -92,11 +92,6 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
         return _start_quietly(master, settings) if running is None else running
 
 
-def remove_java_files() -> None:
-    """Remove Java's files on this machine, for a process that ends by os._exit and skips Python's cleanup."""
-    _kept.close()
-
-
 def _forget_if_dead() -> None:
     """Forget a Java process that was killed, e.g. for lack of memory; the next caller starts another."""
     gateway = SparkContext._gateway

@@ -2,16 +2,14 @@
 
 It reads JSON lines from standard input: the run's own messages (`did`), and requests (`do`):
 
-    captured   captures have ended: read the rest, send "read", and stop Spark
+    captured   the run has ended: read the rest, and send "read"
     report     the report is at `path`, with `verdict`: open pages load it; then send "shown"
     end        disconnect pages and exit; the end of input does the same
 
-It writes JSON lines to standard output: `watching` (url), `ready` (the slow start is complete), `timelines`
+It writes JSON lines to standard output: `watching` (url), `ready` (it has started), `timelines`
 (figures, twice per second), `read`, `shown`, and `unwatched` (text) when it can show no further data.
 
-Errors here do not affect the run: it waits for "ready" for a limited time. After "ready" this session lowers
-its priority, not before: Spark gives its Python processes ten seconds to start, which fails on a busy machine
-with low priority.
+Errors here do not affect the run: it waits for "ready" for a limited time.
 """
 
 import contextlib
@@ -19,19 +17,14 @@ import json
 import os
 import queue
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 from analysis.live.priority import lower_priority
-from analysis.live.query import LiveRead
-from analysis.live.reading import LiveReading
-from analysis.live.recorded import RecordedRead
+from analysis.live.recorded import LiveRead
 from analysis.live.server import PageServer
 from analysis.live.view import LiveView
-from analysis.session import remove_java_files
-from experiments.files.scratch import scratch
 from experiments.records.rundir import RunDirectory
 
 TICK_S = 0.5
@@ -47,37 +40,25 @@ def main(path: str) -> int:
     server = PageServer(view.board)
     server.start()
     _send("watching", url=server.url)
-    with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
-        reading = _reading(view, work)
-        reading.start()
-        while (message := _next(messages)) is not None:
-            match message.get("do"):
-                case "captured":
-                    reading.finish()
-                    view.board.tell({"ended": True})
-                case "report":
-                    server.report = Path(message["path"])
-                    view.board.tell({"report": message["path"], "verdict": message["verdict"]})
-                    server.wait_until_left(LEAVE_TIMEOUT_S)
-                    _send("shown")
-                case "end":
-                    break
-                case _:
-                    view.hear(message)
-                    _send_figures(view, reading)
-        server.stop()
-    remove_java_files()
-    # Java and the workers end with their pipes; waiting for them would delay the command.
-    os._exit(0)
-
-
-def _reading(view: LiveView, work: Path) -> LiveReading:
-    """Return the reader of the run: of delivery records for programs, otherwise of packets with Spark."""
-    if view.is_of_programs:
-        return RecordedRead(
-            view.run, view.metadata, view.take_batches, on_ready=_get_ready, on_end=lambda: _send("read")
-        )
-    return LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _send("read"))
+    reading = LiveRead(view.run, view.metadata, view.take, on_ready=_get_ready, on_end=lambda: _send("read"))
+    reading.start()
+    while (message := _next(messages)) is not None:
+        match message.get("do"):
+            case "captured":
+                reading.finish()
+                view.board.tell({"ended": True})
+            case "report":
+                server.report = Path(message["path"])
+                view.board.tell({"report": message["path"], "verdict": message["verdict"]})
+                server.wait_until_left(LEAVE_TIMEOUT_S)
+                _send("shown")
+            case "end":
+                break
+            case _:
+                view.hear(message)
+                _send_figures(view, reading)
+    server.stop()
+    os._exit(0)  # without waiting for the threads that serve pages
 
 
 def _get_ready() -> None:
@@ -107,7 +88,7 @@ def _send(did: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def _send_figures(view: LiveView, reading: LiveReading) -> None:
+def _send_figures(view: LiveView, reading: LiveRead) -> None:
     if reading.ended:
         return
     status = view.status()

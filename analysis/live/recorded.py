@@ -1,18 +1,19 @@
-"""Reads the delivery records of programs' clients during a run, as batches for the live timelines.
+"""Reads what clients record during a run, as batches for the live timelines.
 
-The records have each event that a client publishes or receives, with the time, even if packets show none of
-it (`seen: never`). They are read incrementally, a few times per second; captures are not cut into parts, and
-Spark is not needed. As in the analysis after the run, an event is published when it has reached its server:
-the time when its publisher sent it, plus the configured delay of its LAN link. If a record only has the time
-when the system acknowledged an event, no latency can be computed, and none is shown.
+The records have each event that a client publishes or receives, with the time. They are read incrementally,
+a few times per second, in a separate thread. As in the analysis after the run, an event is published when it
+has reached its server: the time when its publisher sent it, plus the configured delay of its LAN link. If a
+publisher only records when the system acknowledged an event, its time is that in the server's own record;
+programs have none, and no latency is shown.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from analysis.errors import AnalysisError
 from analysis.live.audience import GrowingRecords
-from analysis.live.decoder import EventBatch
-from analysis.live.reading import LiveReading
+from analysis.live.timelines import EventBatch
 from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
@@ -28,8 +29,8 @@ Take = Callable[[Sequence[EventBatch], Mapping[str, int]], None]
 """Receives batches, and the time up to which each client was read."""
 
 
-class RecordedRead(LiveReading):
-    """Reads the records of one run until `finish`."""
+class LiveRead:
+    """Reads the records of one run until `finish`. failure: why it stopped. ended: everything was read."""
 
     def __init__(
         self,
@@ -41,14 +42,27 @@ class RecordedRead(LiveReading):
         on_end: Callable[[], None],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        super().__init__(on_ready, on_end)
+        self.failure: str | None = None
+        self.ended = False
+        self._on_ready, self._on_end = on_ready, on_end
+        self._captured = threading.Event()
+        self._thread = threading.Thread(target=self._go, name="reading", daemon=True)
         self._take = take
         self._now_ns = now_ns
         self._metadata = metadata
         self._clients = tuple(metadata.clients)
-        writers = dict.fromkeys((*metadata.having(Trait.PUBLISHER), *self._clients))
+        self._is_sent = metadata.declared.contract.published != ONLY_ACKNOWLEDGED
+        self._publishers = frozenset(metadata.having(Trait.PUBLISHER if self._is_sent else Trait.SERVER))
+        writers = dict.fromkeys((*self._publishers, *self._clients))
         self._records = {name: GrowingRecords(name, run.host_deliveries(name)) for name in writers}
-        self._shows_latency = metadata.declared.contract.published != ONLY_ACKNOWLEDGED
+
+    def start(self) -> None:
+        """Call `on_ready`, then read until `finish`."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Read the rest, since the run has ended. Returns at once."""
+        self._captured.set()
 
     def wait(self) -> None:
         """Wait until the rest is read after `finish`, or reading failed."""
@@ -64,23 +78,29 @@ class RecordedRead(LiveReading):
         ]
         self._take(batches, dict.fromkeys(self._clients, until_ns))
 
-    def _run(self) -> None:
-        self._on_ready()
-        while not self._captured.wait(PERIOD_S):
+    def _go(self) -> None:
+        try:
+            self._on_ready()
+            while not self._captured.wait(PERIOD_S):
+                self.read()
             self.read()
-        self.read()
-        self.ended = True
-        self._on_end()
+        except AnalysisError as error:
+            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - an error here must not affect the run; it is shown in one line
+            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+        else:
+            self.ended = True
+            self._on_end()
 
     def _batches(self, host: Host, records: GrowingRecords) -> list[EventBatch]:
         rows = records.read().rows
-        to_server_ns = sum(host.lan_delay_us) * 1000
+        to_server_ns = sum(host.lan_delay_us) * 1000 if self._is_sent else 0
         names = ("kind", "stream", "first_seq", "covered", "count", "time_ns")
         found = []
         for kind, stream, first_seq, covered, count, t_ns in zip(
             *(rows[name].tolist() for name in names), strict=True
         ):
-            published = kind == RecordKind.PUBLISHED and self._shows_latency
+            published = kind == RecordKind.PUBLISHED and host.name in self._publishers
             if published or kind == RecordKind.DELIVERED:
                 at_ns = t_ns + to_server_ns if published else t_ns
                 found.append(EventBatch(published, host.name, stream, first_seq, covered, count, at_ns))

@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.live.audience import RequiredDeliveries
-from analysis.live.decoder import EventBatch
 from analysis.timelines import latency, schemas, throughput
 from analysis.timelines.arrays import NEVER, Ints, ints
 from analysis.timelines.delivery.sequence_intervals import Batches
@@ -38,6 +37,19 @@ RETAINED_NS = 60_000_000_000
 PASSED_NS = 5_000_000_000
 _Row = tuple[int, int, int]
 """First sequence number, end, time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Consecutive sequence numbers of a stream. events: how many are events; the others are collected."""
+
+    published: bool  # False: delivered
+    host: str
+    stream: int
+    first_seq: int
+    count: int
+    events: int
+    t_ns: int
 
 
 class Latencies:

@@ -1,8 +1,8 @@
 """The live view of a run: combines the run's own messages and its events on one board.
 
-The run's messages (phases, changes of links and processes, problems) give the bands and lines. Rows of
-packets, or the records of programs' clients (`recorded`), give the timelines. The delay of the view is the
-current time minus the time up to which all clients' packets or records are shown.
+The run's messages (phases, changes of links and processes, problems) give the bands and lines. The
+records of clients (`recorded`) give the timelines. The delay of the view is the current time minus the time
+up to which all clients' records are shown.
 
 Charts are created without data; the page fills in their series.
 """
@@ -11,15 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from analysis.live.audience import RequiredDeliveries
 from analysis.live.board import LiveBoard
-from analysis.live.decoder import EventBatch, LiveDecoder
-from analysis.live.timelines import LiveTimelines, TimelineUpdate
+from analysis.live.timelines import EventBatch, LiveTimelines, TimelineUpdate
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.pages.charting.chart_page import as_json
 from analysis.pages.report.charts.bands import FaultPeriod, bands
@@ -28,12 +24,9 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import MARGIN_NS
-from experiments.planned.plan import Plan
 from experiments.records.observations import ChangeRecord
 from experiments.records.run_record import RunRecord, Times
 from experiments.records.rundir import RunDirectory
-from node.core.message_layout import Codec
-from node.systems import codecs
 from topologies.drawing.palette import colour_of, dash_of
 
 Json = dict[str, Any]
@@ -41,23 +34,15 @@ LINES_MAX = 500
 
 
 class LiveView:
-    """The live view of one run, updated by two threads: one with messages, another with rows of packets."""
+    """The live view of one run, updated by two threads: one with messages, another with records."""
 
     def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.run = run
         record = run.read_run()
-        plan = record.plan
         self._record = replace(record, changes=(), times=Times())
-        self._facts = self._metadata()
+        self.metadata = self._metadata()
         self._now_ns = now_ns
         self._lock = threading.Lock()
-        self._decoder = LiveDecoder(
-            run.captures,
-            _watched(plan, self._facts),
-            codecs().get(plan.system, Codec([])),
-            self._facts.declared,
-            self._facts.reading,
-        )
         self._timelines: LiveTimelines | None = None
         self._early: list[EventBatch] = []
         self._latest = TimelineUpdate()
@@ -72,7 +57,7 @@ class LiveView:
                 case "running":
                     self._record = replace(self._record, times=Times(zero_ns=message["zero_ns"]))
                     self._timelines = LiveTimelines(
-                        self._metadata(), RequiredDeliveries(self.run, self._facts)
+                        self._metadata(), RequiredDeliveries(self.run, self.metadata)
                     )
                     self.board.tell({"running": True})
                 case "phase":
@@ -83,13 +68,7 @@ class LiveView:
                 case "problem":
                     self._line(f"problem: {message['text']}")
 
-    def take(self, packets: pa.Table) -> None:
-        """Take rows of `decoder.ROWS`, each capture's in order."""
-        self.take_batches(list(self._decoder.feed(packets)), self._decoder.newest_ns)
-        for host, why in self._decoder.newly_stopped():
-            self._line(f"{host}: its packets can no longer be decoded: {why}")
-
-    def take_batches(self, found: Sequence[EventBatch], newest_ns: Mapping[str, int]) -> None:
+    def take(self, found: Sequence[EventBatch], newest_ns: Mapping[str, int]) -> None:
         """Take published and delivered batches. newest_ns: the time up to which each host was read."""
         now_ns = self._now_ns()
         # Times in the future are wrong.
@@ -103,16 +82,6 @@ class LiveView:
             self._early = []
             self._latest = update if update.shown_until_ns is not None else self._latest
         self.board.tell(self.status(), throughput=update.throughput, latency=update.latency)
-
-    @property
-    def is_of_programs(self) -> bool:
-        """Whether the run's nodes are programs, whose clients record publications and deliveries."""
-        return self._record.plan.programs is not None
-
-    @property
-    def metadata(self) -> RunMetadata:
-        """The run's metadata from its plan."""
-        return self._facts
 
     def status(self) -> Json:
         """Return the progress of the run, recent figures, and the delay of the view."""
@@ -153,15 +122,6 @@ class LiveView:
         if not self._record.changes:
             return ()
         return bands(AnalysedRun(self._record, {}, (), (), (), (), ()))
-
-
-def _watched(plan: Plan, metadata: RunMetadata) -> dict[str, Any]:
-    """Return the hosts of captures in parts, by capture name."""
-    return {
-        Path(capture.file).stem: metadata.hosts[capture.host]
-        for capture in plan.captures
-        if capture.in_parts and capture.host is not None
-    }
 
 
 def _fixed(run: RunDirectory, record: RunRecord) -> Json:

@@ -5,7 +5,6 @@ never waits for it. If it fails, one line reports it and the run continues.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import queue
@@ -22,16 +21,15 @@ from experiments.child_python import python_command
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
-    from experiments.planned.plan import Plan
     from experiments.records.rundir import RunDirectory
     from testbed.campaign.texts.progress import Follower
     from testbed.run_selection import RunSelection
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})
-READY_TIMEOUT_S = 60.0
-"""How long to wait for Java before the run starts; a slower one starts during the run."""
+READY_TIMEOUT_S = 20.0
+"""How long to wait for it before the run starts; a slower one starts during the run."""
 REST_TIMEOUT_S = 6.0
-"""How long to wait until it has read the last parts: they are joined afterwards."""
+"""How long to wait until it has read the last records."""
 REPORT_TIMEOUT_S = 22.0
 """How long to wait until open pages show the report: longer than the process itself waits for them."""
 END_TIMEOUT_S = 15.0
@@ -41,32 +39,11 @@ OPTION = "--live"
 
 
 def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
-    """Refuse --live for many runs, or for one without packets. Raises InputError."""
+    """Refuse --live for many runs, or for one that is not on this machine. Raises InputError."""
     if chosen.is_sweep or resumed:
         raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
     if chosen.backend != LOCAL:
-        raise InputError(OPTION, None, "", "needs the packets during the run, so a run on this machine")
-
-
-def watched(plan: "Plan") -> "Plan":
-    """Return the plan with the watched captures in parts. Raises InputError if none can be watched.
-
-    Programs are watched by the records that their clients write.
-    """
-    if plan.programs is not None:
-        return plan
-    from analysis.messages.marked import known_codec
-    from experiments.declared import Trait
-
-    if known_codec(plan.declared) is None:
-        raise InputError(OPTION, None, "", f"does not know the messages of {plan.system}")
-    shown = {process.host for process in plan.having(Trait.SUBSCRIBER, Trait.PUBLISHER)}
-    captures = tuple(
-        dataclasses.replace(capture, in_parts=capture.host in shown) for capture in plan.captures
-    )
-    if not any(capture.in_parts for capture in captures):
-        raise InputError(OPTION, None, "", "needs captures of hosts, and this experiment has none")
-    return dataclasses.replace(plan, captures=captures)
+        raise InputError(OPTION, None, "", "needs a run on this machine")
 
 
 class LiveWatcher:
@@ -107,7 +84,7 @@ class LiveWatcher:
         self._send({"do": "end"})
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0 if kind is not None else END_TIMEOUT_S)
-        with contextlib.suppress(ProcessLookupError):  # the whole session, with Java and Spark's workers
+        with contextlib.suppress(ProcessLookupError):  # the whole session
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout):
@@ -128,7 +105,7 @@ class LiveWatcher:
                 self._show(self._received.get_nowait(), follow)
 
     def read_rest(self, follow: "Follower") -> None:
-        """Let it read the last parts of the captures, for a bounded time."""
+        """Let it read the last records, for a bounded time."""
         self._send({"do": "captured"})
         self._await("read", REST_TIMEOUT_S, follow)
 

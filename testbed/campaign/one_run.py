@@ -15,13 +15,12 @@ import click
 from experiments.backend_names import LOCAL
 from experiments.model import Experiment
 from experiments.planned.plan import Plan
-from experiments.records.capture_parts import join_all
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.live_view import LiveWatcher, watched
+from testbed.campaign.live_view import LiveWatcher
 from testbed.campaign.run_results import PerformedRun
 from testbed.campaign.texts.outcome import exit_code, show_outcome
 from testbed.campaign.texts.progress import Follower, follower
@@ -31,7 +30,6 @@ from testbed.run_selection import RunSelection
 from testbed.runner import run_control
 from testbed.runner.run_control import RunResult
 from testbed.sweeps import plain
-from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
 
@@ -144,7 +142,6 @@ def perform(
     ended = backend.execute(run, hear)
     if watching is not None:
         watching.read_rest(follow)
-        _join_parts(run, follow)
     return ended
 
 
@@ -178,16 +175,6 @@ def write_page(run: RunDirectory, follow: Follower) -> None:
     write_report(run)
 
 
-def _join_parts(run: RunDirectory, follow: Follower) -> None:
-    """Join the parts of captures; a later analysis joins the parts that cannot be joined now."""
-
-    follow.say("joining the parts of captures")
-    try:
-        join_all(run.captures)
-    except InputError as error:
-        follow.show(f"problem: {error}")
-
-
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
     """Make one run, print its result, and return the exit code. live: show the run while it goes on."""
 
@@ -195,7 +182,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
     request = ExperimentRunRequest(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)
     with contextlib.ExitStack() as stack:
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
-        plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
+        plan = planned(request, backend, out)
         if chosen.backend == LOCAL and (warning := smaller_buffers(plan)) is not None:
             click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
         run = run_control.prepare(out, plan, request.described())

@@ -128,18 +128,6 @@ def test_nothing_is_left_if_python_is_killed_while_java_starts(tmp_path: Path) -
     wait_until(lambda: not psutil.pid_exists(int(done.stdout)), "the end of Java")
 
 
-def test_a_process_that_exits_without_cleanup_can_remove_its_files(tmp_path: Path) -> None:
-    code = (
-        "import os\n"
-        "from pathlib import Path\n"
-        "from analysis.session import _folder, remove_java_files\n"
-        "(_folder() / 'blockmgr-0').mkdir()\n"
-        "remove_java_files()\n"
-        "os._exit(len(list(Path().iterdir())))\n"
-    )
-    assert in_python(code, tmp_path, TMPDIR=str(tmp_path)).returncode == 0
-
-
 @pytest.mark.spark
 def test_a_second_call_returns_the_same_session_in_any_thread(spark: SparkSession) -> None:
     assert spark_session() is spark

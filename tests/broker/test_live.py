@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.live.audience import RequiredDeliveries
-from analysis.live.decoder import EventBatch
-from analysis.live.timelines import LiveTimelines
+from analysis.live.timelines import EventBatch, LiveTimelines
 from analysis.timelines.delivery.delivery_records import read_files, read_rows
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.measures import read_measures

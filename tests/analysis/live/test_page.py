@@ -193,7 +193,6 @@ class WatchedRun:
 
 
 @pytest.mark.network
-@pytest.mark.spark
 def test_a_watched_run_ends_with_its_report_and_the_usual_result(
     browser: Browser,  # noqa: F811
     tmp_path: Path,
@@ -224,8 +223,6 @@ def assert_whole_captures(run: RunDirectory, record: dict[str, Any]) -> None:
     """Check that each capture is one file with the packets that tcpdump counted, without drops."""
     captures = {Path(capture["file"]).name: capture for capture in record["captures"]}
     assert {path.name for path in run.captures.iterdir() if path.suffix != ".index"} == set(captures)
-    in_parts = {capture["file"] for capture in record["plan"]["captures"] if capture["in_parts"]}
-    assert in_parts == {name for name in captures if "client" in name or "driver" in name}
     for name, capture in captures.items():
         assert build_index(run.capture(name)).packets == capture["packets"] > 0
         assert capture["kernel_drops"] == 0

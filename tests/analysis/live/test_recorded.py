@@ -1,4 +1,4 @@
-"""Events of programs during a run: the clients' records, as the live page gets them."""
+"""Events during a run: the clients' records, as the live page gets them."""
 
 import json
 from collections.abc import Callable
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.live.recorded import RecordedRead
+from analysis.live.recorded import LiveRead
 from analysis.live.view import LiveView
 from experiments.loader import load_experiment
 from experiments.records.run_record import record_to_json
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
-from testbed.campaign.live_view import watched
 from testbed.planning import make_plan
 from testbed.runner.run_control import planned_record
 from testbed.sweeps import plain
@@ -39,7 +38,7 @@ roles:
   subscriber: {{traits: [subscriber], run: [a]}}
 """
 AT_MOST_ONCE = "{published: sent, since: subscription, order: stream, delivery: at-most-once}"
-PUBLISHER, CLIENTS = "r0-publisher-0", ("r0-subscriber-0", "r1-subscriber-0")
+BROKER, PUBLISHER, CLIENTS = "r0-broker-0", "r0-publisher-0", ("r0-subscriber-0", "r1-subscriber-0")
 
 
 @pytest.fixture
@@ -83,10 +82,10 @@ def publish(run: RunDirectory, seqs: range, *, lost: tuple[int, ...] = (), wait_
                 write(run, client, RecordKind.DELIVERED, seq, sent_ns + wait_ns)
 
 
-def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tuple[LiveView, RecordedRead]:
+def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tuple[LiveView, LiveRead]:
     view = LiveView(run, now_ns)
-    reading = RecordedRead(
-        run, view.metadata, view.take_batches, on_ready=lambda: None, on_end=lambda: None, now_ns=now_ns
+    reading = LiveRead(
+        run, view.metadata, view.take, on_ready=lambda: None, on_end=lambda: None, now_ns=now_ns
     )
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 20 * 10**6})
     return view, reading
@@ -146,16 +145,23 @@ def test_acknowledged_events_without_delivery_show_no_latency(
     assert shown(view, "latency", "r0") == {}
 
 
-def test_no_captures_of_programs_are_cut_into_parts(make: Callable[..., RunDirectory]) -> None:
-    plan = make().read_run().plan
-    assert watched(plan) == plan
+def test_acknowledged_events_that_a_server_records_show_latency(make: Callable[..., RunDirectory]) -> None:
+    run = make(AT_MOST_ONCE.replace("published: sent", "published: acknowledged"))
+    run.host_deliveries(BROKER).write_bytes(encode_file_header())
+    view, reading = watching(run)
+    publish(run, range(1, 151))
+    for seq in range(1, 151):
+        write(run, BROKER, RecordKind.PUBLISHED, seq, ZERO + seq * 100 * MS + 10 * MS)
+    reading.read()
+    assert all(19 < latency < 21 for latency in shown(view, "latency", "r0").values())
+    assert max(shown(view, "latency", "r0")) > 14.5
 
 
 def test_an_invalid_record_file_is_reported_once_and_ends_reading(make: Callable[..., RunDirectory]) -> None:
     run = make()
     view, _ = watching(run)
     run.host_deliveries(CLIENTS[0]).write_bytes(b"no such record at all")
-    reading = RecordedRead(run, view.metadata, view.take_batches, on_ready=lambda: None, on_end=lambda: None)
+    reading = LiveRead(run, view.metadata, view.take, on_ready=lambda: None, on_end=lambda: None)
     reading.start()
     reading.finish()
     reading.wait()

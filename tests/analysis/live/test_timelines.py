@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.live import timelines as live_timelines
-from analysis.live.decoder import EventBatch
-from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
+from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, EventBatch, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
 from analysis.timelines.delivery.stream_pieces import Sets, from_events
 from analysis.timelines.run_metadata import RunMetadata

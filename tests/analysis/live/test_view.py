@@ -1,33 +1,26 @@
-"""The view of a run: its progress messages and its packets, as pages and the terminal get them."""
+"""The view of a run: its progress messages and the clients' records, as pages and the terminal get them."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
+from analysis.live.timelines import EventBatch
 from analysis.live.view import LiveView
-from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
-from node.protocols.sprinkler.messages import CODEC, Events
-from tests.analysis.capture.pcap.captures import SYN, Record, segment
-from tests.analysis.live.parts import rows_in_turns, write_parts
 from tests.analysis.timelines.world import ZERO, S, run_json
 
-PORT = 7000
 CLIENT = "r0-client-0"
 NOW = ZERO + 12 * S
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """Return a starting run whose clients' and drivers' captures are in parts."""
+    """Return a starting run."""
     content = run_json(
         changes=[], times={"started_ns": ZERO - 3 * S}, outcome=None, processes=[], captures=[]
     )
-    for capture in content["plan"]["captures"]:
-        capture["in_parts"] = "client" in str(capture["host"]) or "driver" in str(capture["host"])
     found = RunDirectory(tmp_path / "run")
     found.make()
     found.run_json.write_text(json.dumps(content))
@@ -50,23 +43,17 @@ def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def segments_of(view: LiveView, later_ns: int = 0) -> pa.Table:
-    """Return a batch of 100 events at a client at 10 s, or later by packet time."""
-    content = read_json(view.run.run_json)["plan"]
-    addresses = {host["name"]: host["address"] for host in content["hosts"]}
-    ends = {"src": (addresses["r0-proxy-1"], PORT), "dst": (addresses[CLIENT], 40_000)}
-    data = b"".join(CODEC.encode(Events(0, 0, 0, 1, 100, 10, 0, 0, bytes(1000))))
-    frames = [segment(7, flags=SYN, **ends), segment(8, data, **ends), segment(8 + len(data), b"\0", **ends)]
-    times = (ZERO - S, ZERO + 10 * S + later_ns, ZERO + 11 * S + later_ns)
-    records = [Record(t_ns, frame) for t_ns, frame in zip(times, frames, strict=True)]
-    write_parts(view.run.capture(f"{CLIENT}-eth0.pcap"), records)
-    [rows] = rows_in_turns(view.run.captures, PORT)
-    return rows
+def batch_of(later_ns: int = 0) -> list[EventBatch]:
+    """Return a batch of 100 events at a client at 10 s, or later by its clock."""
+    return [EventBatch(False, CLIENT, 0, 1, 100, 100, ZERO + 10 * S + later_ns)]
 
 
-def test_a_packet_with_a_future_time_stamp_makes_no_bins(view: LiveView) -> None:
+READ = {CLIENT: ZERO + 11 * S}
+
+
+def test_a_batch_with_a_future_time_stamp_makes_no_bins(view: LiveView) -> None:
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
-    view.take(segments_of(view, later_ns=30 * 86_400 * S))
+    view.take(batch_of(later_ns=30 * 86_400 * S), READ)
     rows = view.board.whole()["throughput"]
     assert max(row[0] for each in rows.values() for row in each) < 12
     assert all(row[1] == 0 for each in rows.values() for row in each)
@@ -102,10 +89,9 @@ def test_problems_are_noted(view: LiveView) -> None:
     assert view.board.whole()["lines"] == ["problem: the disk is full"]
 
 
-def test_packets_become_timelines_with_the_delay_of_the_view(view: LiveView) -> None:
-    segments = segments_of(view)
+def test_batches_become_timelines_with_the_delay_of_the_view(view: LiveView) -> None:
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
-    view.take(segments)
+    view.take(batch_of(), READ)
     whole = view.board.whole()
     assert whole["throughput"]["r0"][50] == [10.0, 250.0]  # 100 events in 0.2 s at one of two clients
     assert (whole["status"]["behind_s"], whole["status"]["shown_s"]) == (1.0, 11.0)
@@ -113,9 +99,8 @@ def test_packets_become_timelines_with_the_delay_of_the_view(view: LiveView) -> 
 
 
 def test_events_before_time_0_is_known_are_counted_later(view: LiveView) -> None:
-    segments = segments_of(view)
-    view.take(segments)
+    view.take(batch_of(), READ)
     assert view.board.whole()["throughput"] == {}
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
-    view.take(segments.slice(0, 0))
+    view.take([], READ)
     assert view.board.whole()["throughput"]["r0"][50] == [10.0, 250.0]

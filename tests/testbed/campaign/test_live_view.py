@@ -5,7 +5,6 @@ notice.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,13 @@ import pytest
 
 from analysis.jobs.choice import workers_at
 from experiments.loader import read_experiment
-from experiments.planned.plan import Plan
 from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
-from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
+from testbed.campaign.live_view import LiveWatcher, check_watchable
 from testbed.cli import main
 from testbed.run_selection import RunSelection
-from tests.plans import plan_named
 from topologies.errors import InputError
-
-
-def plan_of(*overrides: str) -> Plan:
-    return plan_named("link-failure", *overrides, links="relay")
 
 
 def chosen(*overrides: str, backend: str | None = None) -> RunSelection:
@@ -33,33 +26,11 @@ def chosen(*overrides: str, backend: str | None = None) -> RunSelection:
     return RunSelection.from_options(file, backend=backend, links="auto", seed=None, repeat=None)
 
 
-def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes():
-    before, after = plan_of(), watched(plan_of())
-    assert {capture.file.split("-")[1] for capture in after.captures if capture.in_parts} == {
-        "client",
-        "driver",
-    }
-    whole = tuple(replace(capture, in_parts=False) for capture in after.captures)
-    assert replace(after, captures=whole) == before
-
-
-@pytest.mark.parametrize("overrides", [["captures=none"], ["captures={snaplen: full, where: [gateways]}"]])
-def test_without_captures_of_hosts_there_is_nothing_to_watch(overrides):
-    with pytest.raises(InputError, match=r"--live.*needs captures of hosts"):
-        watched(plan_of(*overrides))
-
-
-def test_a_system_whose_messages_are_unknown_cannot_be_watched():
-    plan = plan_of()
-    with pytest.raises(InputError, match=r"--live.*does not know the messages of other"):
-        watched(replace(plan, system="other", declared=replace(plan.declared, name="other")))
-
-
 def test_one_run_on_this_machine_can_be_watched():
     check_watchable(chosen(), resumed=False)
     with pytest.raises(InputError, match="not a sweep or a repetition"):
         check_watchable(chosen(), resumed=True)
-    with pytest.raises(InputError, match="needs the packets during the run"):
+    with pytest.raises(InputError, match="needs a run on this machine"):
         check_watchable(chosen(backend="simulator"), resumed=False)
 
 

@@ -25,7 +25,6 @@ PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies
 MODULES_STARTED = (
     "analysis.live",
     "analysis.jobs.daemon",
-    "analysis.live.daemon",
     "node.tcp.launcher",
     "testbed.campaign.hunting.worker",
     "testbed.campaign.jobs.simulated_run",

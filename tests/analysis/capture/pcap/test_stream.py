@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analysis.capture.pcap.files.source import register
 from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
-from tests.analysis.live.parts import write_parts
+from tests.analysis.capture.pcap.parts import write_parts
 
 pytestmark = pytest.mark.spark
 

@@ -20,7 +20,7 @@ from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
-from tests.analysis.live.parts import FIRST, write_parts
+from tests.analysis.capture.pcap.parts import FIRST, write_parts
 
 PACKETS_THERE, PER_PART, HEADER_BYTES = 12, 3, 24
 Place = dict[str, Any]
