@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from analysis.history.metrics import Metric, headline
 from analysis.pages.comparing.sides import ComparedRun
-from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import (
     EN_DASH,
     SMALL_CHANGE,
@@ -13,11 +12,9 @@ from analysis.pages.report.formatting import (
     change_of,
     change_text,
     direction_of,
-    seconds,
     title_of,
     value_text,
 )
-from analysis.pages.report.recovery import TIMES
 
 SAME = "same"
 AUDIENCE_METRICS = ("throughput.",)
@@ -115,61 +112,3 @@ def _measured(metric: Metric | None, known: Metric, first: float | None, *, judg
 def _size(first: float, value: float) -> float:
     change = change_of(first, value)
     return abs(change) if change is not None else float(value != first)
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """The bar of one run's time. share: relative to the longest of its fault, 0 to 1; None: not measured."""
-
-    side: ComparedRun
-    text: str
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryPhase:
-    """One phase of recovery, in every run."""
-
-    title: str
-    meaning: str
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FaultRecovery:
-    """The recovery from one fault, in every run."""
-
-    label: str
-    phases: tuple[RecoveryPhase, ...]
-
-
-def recoveries(sides: Sequence[ComparedRun]) -> tuple[FaultRecovery, ...]:
-    """Return the recovery from each fault that any of the runs has, in the order of the faults."""
-    labels: dict[str, set[str]] = {}
-    for side in sides:
-        for fault in side.record.summary.get("faults") or ():
-            if fault["name"] in (side.record.summary.get("recovery") or {}):
-                labels.setdefault(fault["name"], set()).add(fault_label(fault["kind"], fault["target"]))
-    # A fault that differs between runs is labelled by its name.
-    return tuple(
-        _recovery(sides, name, found.pop() if len(found) == 1 else name) for name, found in labels.items()
-    )
-
-
-def _recovery(sides: Sequence[ComparedRun], name: str, label: str) -> FaultRecovery:
-    found = [(side.record.summary.get("recovery") or {}).get(name) or {} for side in sides]
-    known = [figures[key] for figures in found for key, _, _ in TIMES if figures.get(key) is not None]
-    longest = max(known, default=0.0) or 1.0
-    phases = (
-        RecoveryPhase(
-            title,
-            meaning,
-            tuple(
-                Bar(side, seconds(value := figures.get(key)), None if value is None else value / longest)
-                for side, figures in zip(sides, found, strict=True)
-            ),
-        )
-        for key, title, meaning in TIMES
-        if any(figures.get(key) is not None for figures in found)
-    )
-    return FaultRecovery(label, tuple(phases))

@@ -56,7 +56,6 @@ def render(sides: Sequence[ComparedRun], file: Path) -> str:
             overall=overall(sides),
             regions=by_region(sides),
             other_faults=other_faults(sides),
-            recoveries=metrics.recoveries(sides),
             doubtful=[side for side in sides if not side.record.valid],
         )
     )

@@ -85,7 +85,6 @@ def _content(record: AnalysedRun, command: str) -> dict[str, Any]:
         },
         "notes": tuple(map(note_in_words, record.notes)),
         "unproven": tables.unproven_periods(record),
-        "clocks": clocks.clock_charts(record),
         "facts": metadata(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.topology, indent=2, ensure_ascii=False),

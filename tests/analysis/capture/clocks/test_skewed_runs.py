@@ -158,11 +158,8 @@ def test_delays_of_messages_have_error_bounds(apart: RunDirectory) -> None:
 
 def test_the_report_shows_clocks_and_error_bounds(apart: RunDirectory) -> None:
     page = write_report(apart).read_text()
-    assert page.count('id="plot-clock-') == 3
     assert "All times on this page are by the clock of r0" in page
     assert "clocks measured them" in page
-    assert apart.figure("clocks", "png").is_file()
-    assert apart.figure("clocks", "svg").is_file()
 
 
 def test_a_time_range_by_the_runs_clock_selects_packets_in_every_capture(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.pages.comparing.metrics import compared, recoveries, standing_out
+from analysis.pages.comparing.metrics import compared, standing_out
 from analysis.pages.comparing.page import by_region, other_faults, overall
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import RUNS_MAX, ComparedRun, read_sides
@@ -52,14 +52,6 @@ def test_a_figure_missing_in_one_run_is_no_difference(run_of: RunOf) -> None:
     rows = compared(read_sides([run_of("passed"), run_of("crashed")]))
     assert rows
     assert all(row.values[1].value is None and not row.values[1].status for row in rows)
-
-
-def test_a_fault_that_differs_between_runs_is_labelled_by_name(sides: tuple[ComparedRun, ...]) -> None:
-    other = dict(sides[1].record.summary)
-    other["faults"] = [{**fault, "target": "r0-r1"} for fault in other["faults"]]
-    elsewhere = replace(sides[1], record=replace(sides[1].record, summary=other))
-    assert [found.label for found in recoveries(sides)] == ["cut r2\u2013r3"]
-    assert [found.label for found in recoveries((sides[0], elsewhere))] == ["cut"]
 
 
 def test_timelines_are_superimposed_with_the_first_runs_faults(sides: tuple[ComparedRun, ...]) -> None:
