@@ -1,52 +1,45 @@
-"""The return value of `cutset.run`: the summaries of its runs as attributes, and the runs themselves."""
+"""The return value of `cutset.run`: the runs, and the values of their figures."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from experiments.expectations import value_at
+from experiments.records.summary import path_problem
 from testbed.campaign.sweeps.made_runs import MadeRun
-from testbed.pytest_plugin.figures import Figures, FigureSource, SummarySection
 
 __tracebackhide__ = True  # pytest shows a failure at the line of the test, not here
 
 
-class RunResults(SummarySection):
-    """The runs of one call, and their summaries: `run.latency.p99_ms.p95`, `run.events.lost == 0`.
+class NotMeasuredError(AssertionError):
+    """A run lacks a figure that a test reads."""
 
-    It has the names of summary.json and those below.
+
+@dataclass(frozen=True, slots=True)
+class RunResults:
+    """The runs of one call: `max(run["latency.p99_ms"]) < 200`, `run["events.lost"] == (0, 0, 0)`.
+
+    runs: each with its directory, report, seed, run.json (`record`) and summary.json (`summary`). on_read:
+    called when a test reads a figure.
     """
 
-    def __init__(self, runs: Sequence[MadeRun], on_read: Callable[["RunResults"], None]) -> None:
-        """on_read: called when a test reads a figure."""
-        nodes = [(_source(run), run.summary or {}) for run in runs]
-        super().__init__("", nodes)
-        self._runs = tuple(runs)
-        self._on_read = on_read
+    runs: tuple[MadeRun, ...]
+    on_read: Callable[["RunResults"], None]
 
-    @property
-    def runs(self) -> tuple[MadeRun, ...]:
-        """The runs: their directory, report, seed, run.json (`record`) and summary.json (`summary`)."""
-        return self._runs
+    def __getitem__(self, path: str) -> tuple[Any, ...]:
+        """Return the value at a path of summary.json in each run, as in an experiment's `expect`.
 
-    @property
-    def valid(self) -> bool:
-        """Whether each run was executed as planned, so its numbers are valid."""
-        return all(run.summary is not None and run.summary["fidelity"]["valid"] for run in self._runs)
-
-    @property
-    def passed(self) -> bool:
-        """Whether each run was valid and met its experiment's own expectations."""
-        return all(run.summary is not None and run.summary["verdict"] == "passed" for run in self._runs)
-
-    def __repr__(self) -> str:
-        verdicts = ", ".join(run.verdict for run in self._runs)
-        return f"<{self._runs[0].record['experiment']['name']}: {verdicts}>"
-
-    def _part(self, name: str) -> SummarySection | Figures:
-        self._on_read(self)
-        if all(run.summary is None for run in self._runs):
-            raise AttributeError(f"there is no {name}: {self!r} has no summary")
-        return super()._part(name)
+        Raises KeyError if there is no such figure, NotMeasuredError if a run lacks it.
+        """
+        self.on_read(self)
+        values = [value_at(run.summary or {}, path) for run in self.runs]
+        lacking = [run.directory.name for run, value in zip(self.runs, values, strict=True) if value is None]
+        if not lacking:
+            return tuple(values)
+        if problem := path_problem(path, _faults(self.runs)):
+            raise KeyError(problem)
+        raise NotMeasuredError(f"{path} was not measured in {', '.join(lacking)}")
 
 
-def _source(run: MadeRun) -> FigureSource:
-    invalid = run.summary is not None and not run.summary["fidelity"]["valid"]
-    return FigureSource(run.directory.name, invalid)
+def _faults(runs: Sequence[MadeRun]) -> list[str]:
+    return [fault.name for fault in runs[0].run_record.plan.faults]

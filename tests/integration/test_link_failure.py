@@ -23,20 +23,17 @@ ON_A_BUSY_MACHINE = ["invalid"]  # its figures show nothing then, but what was d
 @pytest.mark.slow
 def test_events_go_round_through_the_other_regions(cutset: Cutset) -> None:
     run = cutset.run("link-failure", set=VIRTUAL, on="simulator", repeat=2)
-    assert run.events.lost == 0
-    assert run.events.duplicated == 0
-    assert run.events.out_of_order == 0
-    assert run.recovery.cut.affected_pairs > 0
-    assert run.recovery.switch_s.p95 < 2
-    assert run.recovery.cut.catch_up_s < 2
+    for figure in ("events.lost", "events.duplicated", "events.out_of_order"):
+        assert run[figure] == (0, 0)
+    assert min(run["recovery.cut.affected_pairs"]) > 0
+    assert max(*run["recovery.cut.switch_s"], *run["recovery.restore.switch_s"]) < 2
+    assert max(run["recovery.cut.catch_up_s"]) < 2
 
 
 @pytest.mark.network
 def test_the_packets_of_real_processes_tell_the_same(cutset: Cutset) -> None:
     run = cutset.run("link-failure", set=REAL, topology="three-regions", on="local", allow=ON_A_BUSY_MACHINE)
-    assert run.agreement.held
-    assert run.agreement.compared > 0
-    assert run.events.lost == 0
-    assert run.events.corrupted == 0
-    assert run.recovery.cut.affected_pairs > 0
-    assert run.recovery.cut.switch_s > 0
+    for figure, value in (("agreement.held", True), ("events.lost", 0), ("events.corrupted", 0)):
+        assert run[figure] == (value,)
+    for figure in ("agreement.compared", "recovery.cut.affected_pairs", "recovery.cut.switch_s"):
+        assert run[figure][0] > 0

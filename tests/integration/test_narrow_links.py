@@ -79,7 +79,7 @@ def test_full_links_of_a_star_are_as_configured_and_nothing_a_little_off_is(cuts
     assert_none_violated(rows, made.verdict)
     assert sum(row["lost_queue"] for row in rows) > 50
     assert sum(row["lost_chance"] for row in rows if row["link"] in ("hub-n", "hub-s")) > 0
-    assert run.events.lost == 0
+    assert run["events.lost"] == (0,)
 
     def off(link: str, field: str, change: Callable[[Any], Any]) -> list[str]:
         """Return the links that are violated if this one had been told otherwise."""

@@ -33,12 +33,12 @@ def slow_link(cutset):
 
 def test_holds(cutset):
     run = cutset.run("../experiments/tiny.yaml", repeat=2)
-    assert run.recovery.cut.catch_up_s.p95 < 2
-    assert run.events.lost == 0
+    assert max(run["recovery.cut.catch_up_s"]) < 2
+    assert run["events.lost"] == (0, 0)
     assert [made.seed for made in run.runs] == [1, 2]
 
 def test_does_not_hold(slow_link):
-    assert slow_link.latency.p50_ms.p95 < 0.5
+    assert max(slow_link["latency.p50_ms"]) < 0.5
 
 def test_different_requests_for_the_same_run(cutset, slow_link):
     again = cutset.run(EXPERIMENT, set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
@@ -50,7 +50,7 @@ def test_expectation(cutset):
 
 def test_allowed(cutset):
     run = cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]}, allow=["failed"])
-    assert run.verdict == "failed"
+    assert run["verdict"] == ("failed",)
 
 def test_unknown(cutset):
     cutset.run("tinny")
@@ -60,7 +60,7 @@ def test_everywhere(cutset, topology):
     run = cutset.run(EXPERIMENT, set={"faults": []})
     there = run.runs[0].record["topology"]
     assert len(there["regions"]) == {"../experiments/two-regions.yaml": 2, "three-regions": 3}[topology]
-    assert run.events.lost == 0
+    assert run["events.lost"] == (0,)
 """
 
 
@@ -123,7 +123,6 @@ def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran):
     said = ran.failure("test_does_not_hold")
     assert said is not None
     assert re.fullmatch(r"assert [\d.]+ < 0\.5", said)
-    assert "<latency.p50_ms: " in ran.section("test_does_not_hold")
 
 
 @pytest.mark.slow
