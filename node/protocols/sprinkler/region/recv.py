@@ -7,66 +7,42 @@ found by binary search. Garbage collection events are not applied here: the even
 and are discarded anyway.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from node.protocols.sprinkler.storage.batch_list import BatchList
 from node.protocols.sprinkler.storage.batches import Batch
 
 COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole receive buffer in memory
-COMPACTED_FROM = 512  # discarded batches at the head of a list before the list is shortened
 BATCH_OVERHEAD_BYTES = 128  # memory of a batch besides its payload, so that tombstones are bounded, too
-
-
-@dataclass(slots=True, eq=False)
-class RetainedEvents:
-    """The retained batches of one stream: consecutive, up to `cnt`. Those before `start` are discarded."""
-
-    cnt: int = 0
-    batches: list[Batch | None] = field(default_factory=list)
-    last_seqs: list[int] = field(default_factory=list)
-    start: int = 0
-
-    def discard_oldest(self) -> Batch:
-        """Remove and return the oldest batch."""
-        batch = self.batches[self.start]
-        assert batch is not None
-        self.batches[self.start] = None
-        self.start += 1
-        if self.start >= COMPACTED_FROM and 2 * self.start >= len(self.batches):
-            del self.batches[: self.start]
-            del self.last_seqs[: self.start]
-            self.start = 0
-        return batch
 
 
 class Recv:
     """The Recv of a client, for all streams."""
 
-    __slots__ = ("_keeps", "_kept", "_limit_bytes", "_order", "bytes")
+    __slots__ = ("_cnts", "_keeps", "_kept", "_limit_bytes", "_order", "bytes")
 
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.bytes = 0
         self._keeps = True
-        self._kept = {stream: RetainedEvents() for stream in streams}
+        self._cnts = dict.fromkeys(streams, 0)
+        self._kept = {stream: BatchList() for stream in self._cnts}
         self._limit_bytes = limit_bytes
         # the stream of each retained batch, in order of delivery
-        self._order: deque[RetainedEvents] = deque()
+        self._order: deque[BatchList] = deque()
 
     def add(self, batch: Batch, cnt: int) -> None:
         """Retain a delivered batch that ends at `cnt`; older ones make room for it."""
+        assert cnt > self._cnts[batch.stream], "delivered again"
+        self._cnts[batch.stream] = cnt
         if not self._keeps:
-            self._kept[batch.stream].cnt = cnt
             return
         payload = batch.payload
         if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
             batch = replace(batch, payload=bytes(payload))
         kept = self._kept[batch.stream]
-        assert cnt > kept.cnt, "delivered again"
-        kept.batches.append(batch)
-        kept.last_seqs.append(cnt)
-        kept.cnt = cnt
+        kept.append(batch, cnt)
         self._order.append(kept)
         self.bytes += len(payload) + BATCH_OVERHEAD_BYTES
         while self.bytes > self._limit_bytes:
@@ -80,7 +56,7 @@ class Recv:
 
     def cnt(self, stream: int) -> int:
         """Return the last delivered event of this stream."""
-        return self._kept[stream].cnt
+        return self._cnts[stream]
 
     def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
         """Return the retained batches that end after `cnt`, in order, of `limit_bytes` of payload, at least
@@ -90,10 +66,10 @@ class Recv:
         """
         kept = self._kept[stream]
         found: list[Batch] = []
-        for position in range(bisect_left(kept.last_seqs, cnt + 1, kept.start), len(kept.batches)):
-            batch = kept.batches[position]
-            if batch is None or limit_bytes <= 0:
+        for position in range(kept.after(cnt), len(kept.batches)):
+            if limit_bytes <= 0:
                 break
+            batch = kept.at(position)
             limit_bytes -= len(batch.payload)
             found.append(batch)
         return found
@@ -104,6 +80,6 @@ class Recv:
 
     def _discard(self) -> None:
         """Discard the oldest batch (discardEvent of Fig. 3)."""
-        batch = self._order.popleft().discard_oldest()
+        batch = self._order.popleft().drop_first()
         self.bytes -= len(batch.payload) + BATCH_OVERHEAD_BYTES
         assert (self.bytes > 0) == bool(self._order), "bytes without batches"

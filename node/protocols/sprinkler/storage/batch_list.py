@@ -1,4 +1,4 @@
-"""The batches of one stream in Hist, in the order of the stream, with search by sequence number.
+"""The batches of one stream in Hist or Recv, in the order of the stream, with search by sequence number.
 
 Tombstones are not stored: if a sequence number up to cnt has no batch, its event was collected. Batches are
 removed at the head (old ones, by the predicates on age) or replaced in place by their remaining events (by
@@ -78,8 +78,8 @@ class BatchList:
         """
         return bisect_left(self.batches, time_us, first, key=TIME)
 
-    def drop_first(self) -> None:
-        """Remove the first batch."""
+    def drop_first(self) -> Batch:
+        """Remove and return the first batch."""
         batch = self.at(self.start)
         self.bytes -= len(batch.payload)
         self.events -= batch.count
@@ -88,6 +88,7 @@ class BatchList:
         if self.start >= TIDIED_FROM and 2 * self.start >= len(self.batches):
             del self.batches[: self.start], self.last_seqs[: self.start], self.dead[: self.start]
             self.start = 0
+        return batch
 
     def replace(self, first: int, last: int, batches: Sequence[tuple[Batch, int]]) -> None:
         """Replace the batches at positions first to last, all present, by others (with their ends)."""
