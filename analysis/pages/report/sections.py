@@ -47,29 +47,11 @@ class PanelEdge:
 
 @dataclass(frozen=True, slots=True)
 class RegionLabel:
-    """A region's name at its centre, or the name of an axis."""
+    """A region's name at its centre."""
 
     x: float
     y: float
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PanelBox:
-    """A part of a space, beneath dots and edges.
-
-    shade: the relative amount shown, 0 to 1. kind: "held", "trust" (held for another one), `nobody` (behind
-    all others) or "outline".
-    """
-
-    x: float
-    y: float
-    width: float
-    height: float
-    colour: str
-    shade: float
-    kind: str
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +63,6 @@ class Panel:
     dots: tuple[Dot, ...]
     edges: tuple[PanelEdge, ...]
     labels: tuple[RegionLabel, ...]
-    boxes: tuple[PanelBox, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

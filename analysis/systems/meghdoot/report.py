@@ -1,8 +1,7 @@
-"""The report section of Meghdoot runs: zones, the effects of faults on them, and the path of one event.
+"""The report section of Meghdoot runs: zones at each outage, and what faults did to them.
 
-Zones are drawn in slices through the space, before, during and after outages, by region and by load. Tables
-list the takeovers, with whether the owner had really failed and when its zones were returned, and the times
-at which a part of the space had no owner, or several.
+Tables list the zones and load of each node, the takeovers, with whether the owner had really failed and when
+its zones were returned, and the times at which a part of the space had no owner, or several.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +14,8 @@ from analysis.jobs import transfers
 from analysis.pages.report.formatting import count_of, number, percent, seconds
 from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Captioned, Panel, PanelRow, ReportSection
+from analysis.pages.report.sections import Captioned, ReportSection
 from analysis.pages.report.tables import Column, PageTable, TableCell, label, quantity, table
-from analysis.systems.meghdoot.slices import boxes, slices
 from analysis.systems.meghdoot.zones import (
     Holding,
     UnsettledPeriod,
@@ -32,16 +30,8 @@ from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.schemas import MEASURES
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
-from node.core.content.content import attributes_of
-from topologies.drawing.palette import colour_of
 
 LOAD_S = 3.0  # before an instant, over which the load is averaged
-HOSTS_DRAWN_MAX = 400
-HINT = (
-    "Each drawing is a slice through the space: two of its dimensions, with all others at the middle of a"
-    " zone. Zones have the colour of their node's region; darker zones are of nodes with more events/s."
-    " Dashed in red: held for a node that was considered failed. Plain red: without an owner."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +59,6 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[ReportSection]:
             key="zones",
             title="Zones",
             words=tuple(_words(metadata, instants, zones.takeovers, apart)),
-            rows=tuple(_rows(record, run, metadata, zones, instants)),
-            hint=HINT,
             tables=(
                 Captioned("Taken over", _takeovers_table(metadata, zones.takeovers)),
                 Captioned("Without an owner, or with several", _unsettled_table(metadata, apart)),
@@ -179,47 +167,6 @@ def _cut_off(instant: ZonesAtTime, metadata: RunMetadata) -> Iterator[str]:
 def _is_up(one: str, other: str, t_ns: int, metadata: RunMetadata) -> bool:
     hops = metadata.routes.get((one, other), ())
     return all(period_at(metadata.periods[metadata.link_of[hop]], t_ns).up for hop in hops)
-
-
-# --- Drawings
-
-
-def _rows(
-    record: AnalysedRun,
-    run: RunDirectory,
-    metadata: RunMetadata,
-    zones: ZoneHistory,
-    instants: Sequence[ZonesAtTime],
-) -> Iterator[PanelRow]:
-    servers = metadata.having(Trait.SERVER)
-    if len(servers) > HOSTS_DRAWN_MAX:
-        return
-    colours = {
-        host: colour_of(number)
-        for number, region in enumerate(record.regions)
-        for host in metadata.of_region(region, Trait.SERVER)
-    }
-    attributes = attributes_of(record.plan.workload)
-    first = [each.zone for held in instants[0].held.values() for each in held]
-    for drawn in slices(first, attributes):
-        met = sum(drawn.meets(zone) for zone in first)
-        title = f"{drawn.names[0]} and {drawn.names[1]}: {count_of(met, 'zone')} of {number(len(first))}"
-        title += f", where {drawn.others}" if drawn.others else ""
-        panels = []
-        for instant in instants:
-            says = {host: _tooltip(host, instant, metadata) for host in instant.held}
-            when = f"{instant.when}, {seconds(instant.at_s)}"
-            found = tuple(boxes(drawn, instant.held, colours, instant.load, says))
-            panels.append(
-                Panel(when, f"{when}: {count_of(len(found) - 1, 'zone')}", (), (), drawn.labels, found)
-            )
-        yield PanelRow(title, tuple(panels))
-
-
-def _tooltip(host: str, instant: ZonesAtTime, metadata: RunMetadata) -> str:
-    text = f"{host}: {number(instant.load.get(host))} visits/s"
-    held = instant.subscriptions.get(host)
-    return text if held is None else f"{text}, {count_of(int(held), 'subscription')}"
 
 
 # --- Tables
