@@ -76,7 +76,7 @@ COMMANDS = {
     "emulab": "emulab profile four-regions -o exported.xml",
     "schema": "schema tables",
 }
-LINES = "cut r0 r1\nsh sleep 1\nrestore r0 r1\nstatus\npackets\nexit\n"
+LINES = "cut r0 r1\nsh sleep 1\nrestore r0 r1\nstatus\nexit\n"
 SUITE = """\
 suite: small
 budget: 10min

@@ -6,14 +6,11 @@ import signal
 import sys
 import termios
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from experiments.planned.plan import Plan
-from experiments.records.capture_parts import join_all
 from experiments.records.run_record import ShellRecord
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
@@ -61,13 +58,7 @@ def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirect
     experiment = open_ended(experiment, faults)
     also = {"shell": ShellRecord(with_faults)}
     request = ExperimentRunRequest(experiment, topology, chosen.seed, chosen.links, also)
-    return prepare(out, planned(request, LocalBackend(), out, adapt=_in_parts), request.described())
-
-
-def _in_parts(plan: Plan) -> Plan:
-    """Return the plan with captures in parts, so that `packets` finds the last seconds quickly."""
-    captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
-    return replace(plan, captures=captures)
+    return prepare(out, planned(request, LocalBackend(), out), request.described())
 
 
 def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
@@ -88,9 +79,7 @@ def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
             elif following and message.get("did") != "running":
                 following[0](message)
 
-        ended = execute(run, hear, prompt=prompt)
-        join_all(run.captures)
-        return ended
+        return execute(run, hear, prompt=prompt)
 
 
 @contextlib.contextmanager

@@ -45,7 +45,6 @@ ENDED_MAX = 12
 
 OTHER_WORDS: Mapping[str, tuple[str, str]] = {
     "status": ("status", "time, deviations from the configuration, events per second at each client"),
-    "packets": ("packets [FILTERS]", "recent messages; `packets --help` lists the filters"),
     "faults": ("faults", "the faults so far, in the form of an experiment's file"),
     "exit": ("exit, quit or Ctrl-D", "leave: the run ends in order and is analysed"),
 }

@@ -76,7 +76,7 @@ class RunnerClient:
 
 
 PROMPT = "cutset> "
-OURS = (*KIND_NAMES, "status", "packets", "faults")
+OURS = (*KIND_NAMES, "status", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
     "link": "this change would not be in the run's record: use cut, restore or set",
@@ -87,9 +87,6 @@ REFUSED = {
     ),
 }
 
-RecentTransfers = Callable[[Sequence[str], Callable[[str], None]], None]
-"""Runs `packets` with its arguments and a function that prints lines. Raises TestbedError."""
-
 
 class ShellPrompt(CLI):  # type: ignore[misc]
     """Reads lines until the user leaves. Its constructor reads none; `talk` does."""
@@ -98,12 +95,9 @@ class ShellPrompt(CLI):  # type: ignore[misc]
     identchars = CLI.identchars + "-"
     doc_header = "Mininet's commands:"
 
-    def __init__(
-        self, net: Mininet, plan: Plan, runner: RunnerClient, look: RecentTransfers, stdin: TextIO
-    ) -> None:
+    def __init__(self, net: Mininet, plan: Plan, runner: RunnerClient, stdin: TextIO) -> None:
         self._plan = plan
         self._runner = runner
-        self._look = look
         self._processes = {process.host: process.name for process in plan.processes}
         self._names: dict[str, list[str]] = {
             "regions": [region.name for region in plan.regions],
@@ -215,10 +209,6 @@ class ShellPrompt(CLI):  # type: ignore[misc]
             self.say(f"  - {{{', '.join(f'{key}: {_flow(value)}' for key, value in fault.items())}}}")
         if not faults:
             self.say("none so far")
-
-    def do_packets(self, line: str) -> None:
-        """Print recent messages on the links."""
-        self._look(line.split(), self.say)
 
     def do_help(self, line: str) -> None:
         """Print the available commands."""

@@ -152,6 +152,10 @@ def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | N
         return _by_path_of_hosts(history, fault, client, old)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
     direct = ((owner, region),)
+    if fault.only_host is not None and history.metadata.has(fault.only_host, Trait.SERVER):
+        end = hosts[fault.only_host].region  # its packets cross links only beside its own region
+        direct = tuple(hop for hop in direct if end in hop)
+        old = tuple(hop for hop in old if end in hop) if old is not None else None
     if fault.mends:
         gives_back = bool(history.metadata.crossed(direct) & set(fault.hops))
         return ROUTE if gives_back or struck & {owner, region} else None

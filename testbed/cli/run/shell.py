@@ -6,7 +6,7 @@ import click
 
 from testbed.cli.options import ExperimentArguments, experiment_options, no_analyze_option, out_option
 
-PROMPT = "testbed.cli.prompt"
+PROMPT = "testbed.shell"
 """The module of the prompt's process."""
 
 
@@ -19,9 +19,8 @@ def command(given: ExperimentArguments, with_faults: bool, out: Path, no_analyze
     """Run an experiment's network and nodes, and inject faults by hand at a prompt.
 
     The prompt is Mininet's (`r0-client-0 ping r3-proxy-0`, `nodes`, `net`, `sh`), with further commands:
-    `status`, `packets`, and the faults of an experiment's file: `cut r2 r3 for 5s`, `restore r2 r3`,
-    `set r0 r1 delay 80ms loss 1%`, `kill r2/proxy-0`; `help` lists them all. Lines may also come from a pipe
-    or a file.
+    `status`, and the faults of an experiment's file: `cut r2 r3 for 5s`, `restore r2 r3`, `set r0 r1 delay
+    80ms loss 1%`, `kill r2/proxy-0`; `help` lists them all. Lines may also come from a pipe or a file.
 
     The nodes run until you leave with `exit`, `quit` or Ctrl-D, whatever the experiment's `duration`; Ctrl-C
     only interrupts the current command. The experiment's own faults do not happen unless `--with-faults` is

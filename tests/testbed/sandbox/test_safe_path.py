@@ -29,7 +29,7 @@ MODULES_STARTED = (
     "testbed.campaign.hunting.worker",
     "testbed.campaign.jobs.simulated_run",
     "testbed.campaign.sweeps.study",
-    "testbed.cli.prompt",
+    "testbed.shell",
     "testbed.machines.agent",
     "testbed.links.relay",
     "testbed.runner",

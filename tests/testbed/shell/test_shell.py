@@ -32,13 +32,6 @@ def until(shell: LiveShell, condition: Callable[[], object]) -> None:
         shell.line("sh sleep 0.2")
 
 
-def crossing_ms(shell: LiveShell) -> float:
-    """How long the newest of the first region's events took to the second one's proxy; 0 if none is seen."""
-    said = shell.line("packets --link r0-r1 --type events --stream 0")
-    took = re.findall(r"r0-proxy-0  -> r1-proxy-0 +([\d.]+) +\d+ +EVENTS s0 \[", said)
-    return float(took[-1]) if took else 0.0
-
-
 @pytest.fixture(scope="module")
 def provoked(tmp_path_factory):
     """Return an ended shell in which a link was cut and restored by hand."""
@@ -111,7 +104,7 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
 
 def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path):
     lines = ["frobnicate", "cut r0", "cut r0 r9", "set r0 r1 delay soon", "kill r0/proxy-9"]
-    lines += ["link r0 r1 down", "packets --frobnicate", "restore r0 r1", "set r0 r1 delay 80ms"]
+    lines += ["link r0 r1 down", "restore r0 r9", "restore r0 r1", "set r0 r1 delay 80ms"]
     lines += ["r0-gw sleep 0.5", "faults"]
     ended = run_lines(tmp_path, lines, faults=OWN_FAULT)
     assert ended.returncode == 0, ended.stderr
@@ -129,14 +122,11 @@ def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_
     assert record["outcome"] == "completed"
 
 
-def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path):
+def test_the_experiments_faults_happen_and_a_killed_shell_leaves_nothing_behind(tmp_path):
     with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
         shell.until(PROMPT)
-        until(shell, lambda: "r0-r1 forward: delay 9ms" in shell.line("status"))  # the experiment's own
-        until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
+        until(shell, lambda: "r0-r1 forward: delay 9ms" in shell.line("status"))
         shell.line("cut r0 r1")
-        # Soon after a cut TCP sends almost nothing: a late query has to cover the past.
-        until(shell, lambda: " lost " in shell.line("packets --link r0-r1 --lost --last 300s"))
         shell.kill()
         shell.wait()
         shell.assert_nothing_left()

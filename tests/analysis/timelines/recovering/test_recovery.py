@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,13 @@ def test_a_fault_for_the_packets_of_one_process_affects_no_other():
     )
     affected = affected_by(lambda _, client, stream: (stream, client), metadata)
     assert affected == {(2, "r3-client-0")}
+
+
+@pytest.mark.parametrize(("server", "streams"), [("r2/proxy-0", {2, 3}), ("r0/proxy-0", set())])
+def test_a_fault_for_the_packets_of_a_server_affects_pairs_whose_events_it_passes(server, streams):
+    fault = f"faults=[{{name: slow, at: 5s, set: [r2, r3], of: {server}, delay: 60ms}}]"
+    affected = affected_by(lambda _, client, stream: stream, facts_of(fault, "expect=[]"))
+    assert affected == streams
 
 
 def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on():
