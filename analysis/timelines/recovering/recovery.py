@@ -151,7 +151,7 @@ def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | N
     if history.metadata.by_host:
         return _by_path_of_hosts(history, fault, client, old)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
-    direct = ((owner, region),)
+    direct: tuple[Hop, ...] = ((owner, region),)
     if fault.only_host is not None and history.metadata.has(fault.only_host, Trait.SERVER):
         end = hosts[fault.only_host].region  # its packets cross links only beside its own region
         direct = tuple(hop for hop in direct if end in hop)
