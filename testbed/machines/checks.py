@@ -8,16 +8,13 @@ A separate check, which needs a plan, determines whether a run's captures fit on
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from experiments.child_python import program_command
 from experiments.planned.plan import Plan
-from node.core.program import Need
-from systems.loader import load_system
-from systems.names import system_names
 from testbed.capturing import icmp
 from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
@@ -39,7 +36,6 @@ from testbed.runner.run_control import DISK_RESERVE_BYTES
 CLOCK_READINGS = 8
 ANSWER_S = 30.0
 LINE_BYTES_MAX = 4 << 20
-NO_NEEDS: Mapping[str, Sequence[Need]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +57,26 @@ def examine(
     inventory: Inventory,
     connections: Sequence[SshConnection | TestbedError],
     archive: Archive,
-    needs: Mapping[str, Sequence[Need]] = NO_NEEDS,
 ) -> list[ExaminedMachine]:
     """Examine all machines, in the inventory's order.
 
-    connections: to each machine, or why there is none. archive: the code that would be deployed. needs: the
-    needs of an experiment, by machine.
+    connections: to each machine, or why there is none. archive: the code that would be deployed.
     """
-    known = shipped_programs()
     by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
 
     def one(machine: InventoryMachine) -> ExaminedMachine:
         connection = by_name[machine.name]
         if isinstance(connection, TestbedError):
             return ExaminedMachine(machine, unreachable(machine, connection))
-        needed = needs.get(machine.name, ())
-        sought = known | {need.name for need in needed if need.kind == "program"}
         try:
-            facts, clock = _run_examination(connection, request(inventory, machine, sought))
+            facts, clock = _run_examination(connection, request(inventory, machine))
         except TestbedError as error:
             return ExaminedMachine(machine, unreachable(machine, error))
-        found = judge(inventory, machine, facts, clock, archive.sha256, needs=needed)
+        found = judge(inventory, machine, facts, clock, archive.sha256)
         return ExaminedMachine(machine, found, facts, clock)
 
     results = on_each(one, inventory.machines)
     return [result for result in results if not isinstance(result, TestbedError)]
-
-
-def shipped_programs() -> frozenset[str]:
-    """Return the programs that Cutset's own systems under test need."""
-    needs = [need for name in system_names() for need in load_system(name).programs.needs]
-    return frozenset(need.name for need in needs if need.kind == "program")
 
 
 def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:

@@ -7,7 +7,7 @@ since 1970. The kernel ends it if it receives no input for `PATIENCE_S`, or the 
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `peers`
 (pairs: an own address, and another machine's), `probe_bytes` (the size of packets that must reach the peers),
-`attempts` (by name: a command that should succeed) and `programs` (of systems under test, to look for).
+and `attempts` (by name: a command that should succeed).
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "synchronised": synchronised(),
         "runs": runs(Path(request["folder"])),
-        "programs": [name for name in request["programs"] if shutil.which(name) is not None],
     }
 
 

@@ -5,7 +5,7 @@ terminal. The module also builds the request, from what a run needs of a machine
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -138,7 +138,6 @@ class Facts:
     processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
-    programs: tuple[SanitizedText, ...]  # the installed ones of systems under test
 
 
 _FACTS = TypeAdapter(Facts)
@@ -174,8 +173,8 @@ PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
 """The largest packets that links of the default MTU send through the experiment network."""
 
 
-def request(inventory: Inventory, machine: InventoryMachine, programs: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the request for a machine (`testbed.machines.examination`). programs: of systems under test."""
+def request(inventory: Inventory, machine: InventoryMachine) -> dict[str, Any]:
+    """Return the request for a machine (`testbed.machines.examination`)."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
     attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
@@ -188,7 +187,6 @@ def request(inventory: Inventory, machine: InventoryMachine, programs: Iterable[
         "attempts": {
             name: sandbox_command(command, user_namespace=False) for name, command in attempts.items()
         },
-        "programs": sorted(programs),
     }
 
 

@@ -5,9 +5,8 @@ Pure. Each subject has one or several findings; their details are the cells of a
 
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from node.core.program import Need
 from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED
 from testbed.errors import TestbedError
 from testbed.findings import Finding
@@ -30,13 +29,8 @@ def judge(
     facts: Facts,
     clock: ClockReading,
     sha256: str,
-    *,
-    needs: Sequence[Need] = (),
 ) -> tuple[Finding, ...]:
-    """Return all findings about a machine.
-
-    sha256: the name of our code's archive. needs: the needs of an experiment's system.
-    """
+    """Return all findings about a machine. sha256: the name of our code's archive."""
     return (
         _login(machine),
         _python(facts),
@@ -49,7 +43,6 @@ def judge(
         _memory(facts),
         _code(facts, sha256),
         _runs(facts),
-        _programs(facts, needs),
     )
 
 
@@ -229,19 +222,6 @@ def _runs(facts: Facts) -> Finding:
         "`cutset fetch RUN --on INVENTORY` fetches its files, and `cutset hosts INVENTORY --clean` removes"
         " those of fetched runs",
     )
-
-
-def _programs(facts: Facts, needs: Sequence[Need]) -> Finding:
-    """Return the finding about programs; Python modules are sent with the code."""
-    lacking = [need for need in needs if need.kind == "program" and need.name not in facts.programs]
-    if lacking:
-        return Finding.missing(
-            "programs",
-            f"{len(lacking)} missing",
-            f"needed for the run, but not installed: {', '.join(need.name for need in lacking)}",
-            "; ".join(dict.fromkeys(need.get for need in lacking)),
-        )
-    return Finding.good("programs", ", ".join(facts.programs) or "none")
 
 
 def _short(said: str) -> str:

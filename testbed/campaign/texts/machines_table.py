@@ -25,10 +25,9 @@ COLUMNS = (
     "memory",
     "code",
     "runs",
-    "programs",
 )
 SHOWN_IF_WRONG = ("login", "Python", "tools")
-LEFT_OUT_FIRST = ("programs", "code", "memory", "disk", "clock", "runs", "peers", "network", "links")
+LEFT_OUT_FIRST = ("code", "memory", "disk", "clock", "runs", "peers", "network", "links")
 UNKNOWN = "-"
 WIDTH_ELSEWHERE = 200
 

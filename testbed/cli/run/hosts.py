@@ -9,19 +9,16 @@ import click
 from testbed.campaign.texts.machines_table import problem_lines, show
 
 if TYPE_CHECKING:
-    from node.core.program import Need
     from testbed.errors import TestbedError
     from testbed.machines.archive import Archive
     from testbed.machines.cleanup import CleanupResult
-    from testbed.machines.inventory import Inventory
     from testbed.machines.ssh.ssh import SshConnection
 
 
 @click.command(name="hosts")
 @click.argument("inventory", type=click.Path(path_type=Path))
 @click.option("--clean", is_flag=True, help="End leftover runs there, and remove fetched ones.")
-@click.option("--for", "experiment", metavar="EXPERIMENT", help="Also check what its programs need.")
-def command(inventory: Path, clean: bool, experiment: str | None) -> int:
+def command(inventory: Path, clean: bool) -> int:
     """Check what the machines of INVENTORY can do, in parallel.
 
     Nothing is installed or changed there. With --clean, runs without a controller are ended; runs whose
@@ -34,12 +31,11 @@ def command(inventory: Path, clean: bool, experiment: str | None) -> int:
     from testbed.machines.ssh.connection_pool import connected
 
     loaded = load_inventory(inventory)
-    needs = _needs(experiment, loaded) if experiment is not None else {}
     archive = machine_archive()
     with connected(loaded.machines) as connections:
         if clean:
             _clean(connections, archive)
-        examined = examine(loaded, connections, archive, needs)
+        examined = examine(loaded, connections, archive)
     show(examined)
     for line in problem_lines(examined):
         click.echo(line)
@@ -49,17 +45,6 @@ def command(inventory: Path, clean: bool, experiment: str | None) -> int:
         return exit_codes.MACHINE
     click.echo("Every machine is usable for runs." if len(examined) > 1 else "It is usable for runs.")
     return 0
-
-
-def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ...]]":
-    """Return what an experiment's programs need on each machine. Raises InputError."""
-    from testbed.campaign.texts.plan_text import plan_of
-    from testbed.cli.options import ExperimentArguments
-    from testbed.machines.placement import place
-    from testbed.machines.software.needed_programs import needs_by_machine
-
-    plan = plan_of(ExperimentArguments(experiment).select())
-    return needs_by_machine(plan, place(plan, inventory))
 
 
 def _clean(connections: Sequence["SshConnection | TestbedError"], archive: "Archive") -> None:

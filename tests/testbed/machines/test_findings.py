@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from node.core.program import Need
 from testbed.errors import MachineError, TestbedError
 from testbed.findings import Finding, FindingState
 from testbed.machines.checks import ExaminedMachine, raise_if_unfit
@@ -69,7 +68,6 @@ FIT = Facts(
     processors=4,
     synchronised=True,
     runs=(),
-    programs=(),
 )
 CLOCK = ClockReading(1_500_000, 200_000)
 
@@ -101,7 +99,6 @@ def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
         "memory": "8 GiB, 4 CPU",
         "code": "another",
         "runs": "none",
-        "programs": "none",
     }
 
 
@@ -216,18 +213,6 @@ def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
     assert read_time_ns(b"1790000000000000000") == 1_790_000_000_000_000_000
     with pytest.raises(TestbedError, match="is invalid"):
         read_time_ns(line)
-
-
-def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there() -> None:
-    broker = Need("program", "mosquitto", "apt-get install mosquitto")
-    needs = (broker, Need("module", "paho", "make systems"))
-    facts = dataclasses.replace(FIT, programs=("etcd",))
-    found = [judge(inventory(), machine(0), facts, CLOCK, OURS, needs=each)[-1] for each in ((), needs)]
-    assert (found[0].state, found[0].detail) == (FindingState.GOOD, "etcd")
-    assert (found[1].state, found[1].detail) == (FindingState.MISSING, "1 missing")
-    assert "mosquitto" in found[1].problem
-    assert "paho" not in found[1].problem
-    assert found[1].remedy == "apt-get install mosquitto"
 
 
 @pytest.mark.parametrize(

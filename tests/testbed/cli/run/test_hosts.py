@@ -51,7 +51,6 @@ def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examine
         "memory",
         "code",
         "runs",
-        "programs",
     ]
     assert "tools" not in drawn(examined[:1], WIDE)[1]
 
