@@ -145,15 +145,6 @@ def test_two_peers_that_dial_each_other_at_once_keep_the_same_connection(seed):
     assert all([what for what, _ in peer.told].count("opened") for peer in (first, second))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_if_all_peers_dial_each_other_each_pair_has_one_connection(seed):
-    names = "abcde"
-    peers = [Peer(name, *(other for other in names if other != name)) for name in names]
-    World(*peers, seed=seed).run()
-    assert [sorted(peer.channels) for peer in peers] == [sorted({*names} - {name}) for name in names]
-    assert [len(peer.connections) for peer in peers] == [len(names) - 1] * len(names)
-
-
 def test_both_sides_greet_first_and_unknown_processes_may_dial():
     bench = Bench()
     bench.give(m.Connected(1))

@@ -3,7 +3,7 @@
 The checklist (Sprinkler, PLP and RLP) names them. They are deliberately kept out of the product.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
@@ -12,7 +12,6 @@ from node.protocols.sprinkler.printed_rule import US_PER_S, PrintedSources
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.publishing.progress import StreamProgress
 from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
-from node.protocols.sprinkler.region.expects import Path
 from node.protocols.sprinkler.region.requests import Requests
 from node.protocols.sprinkler.sources import StreamSources
 from node.systems import build_machine
@@ -35,22 +34,6 @@ class Refreshing(PrintedSources):
 
     def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
         return ahead > 0 and elapsed_s > 1.1 * self._period_us / US_PER_S
-
-
-class StarvesSlowStreams(Refreshing):
-    """The same C for all streams, whatever their rate."""
-
-    def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
-        return ahead > 2000 / elapsed_s
-
-
-class NeverReturns(StreamSources):
-    """Without preference for shorter paths: the owner is chosen like any other proxy."""
-
-    def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
-        real = {stream: [region for region in path if region < 1000] for stream, path in paths.items()}
-        equal = {stream: (*path, *range(1000, 1009 - len(path))) for stream, path in real.items()}
-        super().told_paths(proxy, equal)
 
 
 class NeverAsksTheProxy(Requests):

@@ -124,16 +124,6 @@ def test_a_subscriber_that_is_not_writable_is_sent_at_most_its_burst():
     assert [batch.first_seq for batch in first + second] == list(range(1, len(first + second) + 1))
 
 
-def test_a_peer_that_reads_nothing_is_closed_before_small_messages_pile_up():
-    bench = connected(control_limit_bytes=1024, burst_limit_bytes=1000)
-    number = 0
-    while not bench.closed and number < 200:
-        number += 1
-        bench.say(DRIVER, publish(number, (b"e",)))
-    assert bench.closed == {bench.connections[DRIVER]}
-    assert number > 10
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -190,22 +180,6 @@ def test_the_first_change_of_paths_is_sent_at_once_and_later_ones_together(bench
     bench.give(m.TimerFired(("paths",)), after_us=50_000)
     [sent] = bench.sent(PEER, wire.Paths)
     assert [hop.region for hop in sent.hops if hop.stream == OTHERS] == [1, 0]
-
-
-def test_a_silent_peer_is_aborted():
-    bench = connected(advertisement_period_us=1_000_000, silence_periods=1.5)
-    for _ in range(4):
-        bench.say(DRIVER, wire.Advertisement(()))
-        bench.say(CLIENT, wire.Advertisement(()))
-        bench.give(m.TimerFired(("silence",)), after_us=400_000)
-    assert bench.closed == {bench.connections[PEER]}
-    (silent,) = bench.logged("peer_silent")
-    assert silent.fields["peer"] == PEER
-
-
-def test_after_a_long_pause_no_peer_counts_as_silent(bench):
-    bench.give(m.TimerFired(("silence",)), after_us=60_000_000)
-    assert bench.closed == set()
 
 
 def test_publications_wait_until_a_restarted_proxy_has_recovered_its_stream():
