@@ -7,7 +7,7 @@ from itertools import islice
 
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
-from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate, Throttle
+from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate
 from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
 from experiments.faults.links import Restore, SetLink
 from experiments.faults.processes import Continue, JoinFault, Kill, LeaveFault, ProcessFault, Restart, Stop
@@ -317,7 +317,7 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
     ends_itself = programs_of(experiment.system) is not None  # programs may end without a fault
     path: FieldPath = ("faults", number, fault.kind)
     is_restart = isinstance(fault, Restart)
-    may_have_ended = is_restart and any(isinstance(each, Fill | Throttle) for each in before)
+    may_have_ended = is_restart and any(each.may_end_process for each in before)
     if fault.needs and not may_have_ended and not any(kind in fault.needs for kind in earlier):
         yield path, f"no {' or '.join(fault.needs)} of {fault.process} comes before it"
     if isinstance(fault, JoinFault) and earlier:

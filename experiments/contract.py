@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.declared import Contract
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KINDS
 from topologies.quantities import quantity_of, yaml_name
 from topologies.strict import problem, suggestion
 
@@ -85,8 +85,8 @@ def _value(name: str, field: str, value: Any) -> Any:
 
 def _check_kinds(kinds: Iterable[str], wrong: str, *path: str) -> None:
     for kind in kinds:
-        if kind not in KIND_NAMES:
-            raise problem(f"{wrong}, {kind}{suggestion(kind, KIND_NAMES)}", *path)
+        if kind not in KINDS:
+            raise problem(f"{wrong}, {kind}{suggestion(kind, list(KINDS))}", *path)
 
 
 def _is_looser(contract: Contract, field: str, asked: Any) -> bool:

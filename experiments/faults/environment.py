@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from experiments.faults.fault import TriggeredFault
 from experiments.faults.links import WhichWay
 from experiments.faults.processes import ProcessFault
-from experiments.planned.changes import DRIFT_PPM_MAX, OFFSET_US_MAX, ProcessAction
+from experiments.planned.changes import DRIFT_PPM_MAX, OFFSET_US_MAX
 from topologies.quantities import DRIFT, FRACTION, OFFSET, SIZE
 from topologies.strict import DriftPpm, DurationUs, Flag, Fraction, OffsetUs, SizeBytes, WholeNumber, problem
 
@@ -84,6 +84,7 @@ class Block(DirectedFault):
     """Drops some of the packets between a process and others, in any region, as a firewall would."""
 
     kind: ClassVar[str] = "block"
+    only_real: ClassVar[str] = "virtual time has no packets that a block could drop"
     process: str = Field(alias="block")
     """The process, such as r2/proxy-0."""
     others: tuple[str, ...] = Field(alias="from", min_length=1)
@@ -106,10 +107,7 @@ class Block(DirectedFault):
 
 
 class StateFault(LastingProcessFault):
-    """A fault that two actions on the process begin and end."""
-
-    begin: ClassVar[ProcessAction]
-    end: ClassVar[ProcessAction]
+    """A fault that two actions on the process begin and end: `kind` and `unkind` of `ProcessAction`."""
 
 
 class DiskFault(StateFault):
@@ -123,8 +121,7 @@ class Fill(DiskFault):
     """Fills the free space of a process's own file system."""
 
     kind: ClassVar[str] = "fill"
-    begin: ClassVar[ProcessAction] = ProcessAction.FILL
-    end: ClassVar[ProcessAction] = ProcessAction.UNFILL
+    may_end_process: ClassVar[bool] = True
     process: str = Field(alias="fill")
     """The process, such as r2/server-0: of a role whose limits include storage, or a durable node."""
 
@@ -135,8 +132,6 @@ class SlowDisk(DiskFault):
     """
 
     kind: ClassVar[str] = "slow-disk"
-    begin: ClassVar[ProcessAction] = ProcessAction.SLOW_DISK
-    end: ClassVar[ProcessAction] = ProcessAction.UNSLOW_DISK
     process: str = Field(alias="slow-disk")
     """The process, such as r2/server-0: a program, or a durable node."""
     sync_us: DurationUs = Field(alias="sync", gt=0)
@@ -151,8 +146,6 @@ class ClockFault(StateFault):
     """Makes the clock of a process wrong: a step, a drift, or both."""
 
     kind: ClassVar[str] = "clock"
-    begin: ClassVar[ProcessAction] = ProcessAction.CLOCK
-    end: ClassVar[ProcessAction] = ProcessAction.UNCLOCK
     process: str = Field(alias="clock")
     """The process, such as r2/server-0. Its records keep the true time."""
     offset_us: OffsetUs = Field(0, ge=-OFFSET_US_MAX, le=OFFSET_US_MAX)
@@ -184,8 +177,8 @@ class Throttle(StateFault):
     """Leaves a process, and all that it starts, little processor time or memory."""
 
     kind: ClassVar[str] = "throttle"
-    begin: ClassVar[ProcessAction] = ProcessAction.THROTTLE
-    end: ClassVar[ProcessAction] = ProcessAction.UNTHROTTLE
+    may_end_process: ClassVar[bool] = True
+    only_real: ClassVar[str] = "nodes in virtual time take no processor time and no memory"
     process: str = Field(alias="throttle")
     """The process, such as r2/server-0."""
     processor: Fraction | None = Field(None, alias="cpu", ge=0.01, le=1)

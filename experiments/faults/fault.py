@@ -34,6 +34,10 @@ class ExperimentFault(StrictModel):
     kind: ClassVar[str]
     needs_mending: ClassVar[bool] = True
     """Whether a run converges only after the fault has ended."""
+    mends: ClassVar[bool] = False
+    """Whether it ends a disturbance or adds a process."""
+    only_real: ClassVar[str] = ""
+    """Why virtual time does not have it; empty if it does."""
 
     name: Name = ""
     """Its name in reports and expectations; default: its kind and a number."""

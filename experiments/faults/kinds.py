@@ -1,5 +1,7 @@
 """All kinds of faults, and the list of faults of an experiment: each has one kind and a unique name."""
 
+import importlib
+import pkgutil
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
@@ -8,56 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from experiments.faults.environment import Block, ClockFault, Fill, Reset, Separate, SlowDisk, Throttle
+from experiments import faults as folder
 from experiments.faults.fault import ExperimentFault
-from experiments.faults.links import CutFault, Flap, Isolate, PartitionFault, Restore, SetLink
-from experiments.faults.processes import (
-    Continue,
-    GiveUpFault,
-    JoinFault,
-    Kill,
-    LeaveFault,
-    Replace,
-    Restart,
-    Stop,
-)
 from topologies.strict import problem, suggestion
 
 FAULTS_MAX = 1_000
 
-KINDS: tuple[type[ExperimentFault], ...] = (
-    CutFault,
-    Restore,
-    SetLink,
-    Isolate,
-    PartitionFault,
-    Flap,
-    Kill,
-    Stop,
-    Continue,
-    Restart,
-    Replace,
-    GiveUpFault,
-    Separate,
-    Reset,
-    Block,
-    Fill,
-    SlowDisk,
-    ClockFault,
-    Throttle,
-    JoinFault,
-    LeaveFault,
-)
-KIND_NAMES = tuple(kind.kind for kind in KINDS)
+
+def _collected() -> dict[str, type[ExperimentFault]]:
+    """Return the classes in this folder that have a `kind`, by its name."""
+    found: dict[str, type[ExperimentFault]] = {}
+    for info in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+        if info.name != __name__:
+            for each in vars(importlib.import_module(info.name)).values():
+                if isinstance(each, type) and issubclass(each, ExperimentFault) and "kind" in vars(each):
+                    found[each.kind] = each
+    return dict(sorted(found.items()))
+
+
+KINDS = _collected()
 
 
 def kind_named(name: str) -> type[ExperimentFault]:
     """Return the kind of this name; for the kinds of a newer version, the base of all."""
-    return next((kind for kind in KINDS if kind.kind == name), ExperimentFault)
+    return KINDS.get(name, ExperimentFault)
 
 
 def _kinds_given(given: Any) -> list[str]:
-    return [kind for kind in KIND_NAMES if kind in given] if isinstance(given, dict) else []
+    return [kind for kind in KINDS if kind in given] if isinstance(given, dict) else []
 
 
 def _one_action(given: Any) -> Any:
@@ -69,11 +49,11 @@ def _one_action(given: Any) -> Any:
     if len(kinds) > 1:
         raise problem(f"is both {kinds[0]} and {kinds[1]}: make two faults of it")
     if not kinds:
-        known_fields = {field.alias for kind in KINDS for field in kind.model_fields.values()}
+        known_fields = {field.alias for kind in KINDS.values() for field in kind.model_fields.values()}
         stray = next((name for name in given if name not in known_fields), None)
         if stray is None:
-            raise problem(f"has no action: give one of {', '.join(KIND_NAMES)}")
-        raise problem(f"unknown field{suggestion(stray, KIND_NAMES)}", stray)
+            raise problem(f"has no action: give one of {', '.join(KINDS)}")
+        raise problem(f"unknown field{suggestion(stray, list(KINDS))}", stray)
     return given
 
 
@@ -84,7 +64,7 @@ def _tag(given: Any) -> str:
 if TYPE_CHECKING:
     _Kinds = ExperimentFault
 else:
-    _Kinds = reduce(or_, (Annotated[kind, Tag(f"<{kind.kind}>")] for kind in KINDS))
+    _Kinds = reduce(or_, (Annotated[kind, Tag(f"<{name}>")] for name, kind in KINDS.items()))
 
 AnyFault = Annotated[_Kinds, Discriminator(_tag), BeforeValidator(_one_action)]
 

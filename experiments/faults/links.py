@@ -48,6 +48,17 @@ class LinkFault(LastingFault):
         """The affected packets; None: all."""
         return None
 
+    def problems(self, topology: Topology) -> Iterator[str]:
+        """Yield also values that a link cannot have."""
+        yield from super().problems(topology)
+        for link, _ in self.links(topology):
+            sides = [
+                each.with_values(self.values())
+                for each in (link.forward_parameters, link.backward_parameters)
+            ]
+            for name, why in {each.impossible for each in sides if each.impossible}:
+                yield f"makes the {name} {why}"
+
 
 class OneLinkFault(LinkFault):
     """A fault on one link."""
@@ -200,12 +211,9 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
         return None if self.of is None and self.port is None else Selection(self.of, self.port)
 
     def problems(self, topology: Topology) -> Iterator[str]:
-        """Yield also values that the link cannot have."""
+        """Yield also an MTU that the link does not have."""
         yield from super().problems(topology)
         for link, _ in self.links(topology):
-            sides = [self.applied_to(each) for each in (link.forward_parameters, link.backward_parameters)]
-            for name, why in {each.impossible for each in sides if each.impossible}:
-                yield f"makes the {name} {why}"
             if self.mtu_bytes is not None and self.mtu_bytes > link.mtu_bytes:
                 yield f"makes the MTU larger than the link's own, {link.mtu_bytes} B"
 
@@ -235,6 +243,7 @@ class Restore(ExperimentFault):
     """Ends a fault by its name, or everything that earlier faults do to a link."""
 
     kind: ClassVar[str] = "restore"
+    mends: ClassVar[bool] = True
     what: Annotated[tuple[str, str] | str, BeforeValidator(_link_or_fault)] = Field(alias="restore")
     """A fault's name, or a link: two regions, or its name."""
 

@@ -10,7 +10,10 @@ from experiments.faults.fault import ExperimentFault, TriggeredFault
 class ProcessFault(ExperimentFault):
     """A fault on a process, named like `r2/proxy-0`."""
 
-    needs: ClassVar[tuple[str, ...]] = ()  # kinds of faults, one of them earlier on the same process
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Kinds of faults: one of them must come earlier on the same process."""
+    may_end_process: ClassVar[bool] = False
+    """Whether a program may end because of it, so that a restart may follow."""
 
     process: str
 
@@ -54,6 +57,7 @@ class Continue(ProcessFault):
     """Resumes a stopped process (SIGCONT)."""
 
     kind: ClassVar[str] = "continue"
+    mends: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("stop",)
     process: str = Field(alias="continue")
     """The process, such as r2/proxy-0."""
@@ -63,6 +67,7 @@ class Restart(ProcessFault):
     """Restarts a process that was killed or has left."""
 
     kind: ClassVar[str] = "restart"
+    mends: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("kill", "leave")
     process: str = Field(alias="restart")
     """The process, such as r2/proxy-0."""
@@ -82,6 +87,7 @@ class GiveUpFault(ProcessFault):
     """
 
     kind: ClassVar[str] = "give-up"
+    mends: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("kill", "leave")
     process: str = Field(alias="give-up")
     """The process, such as r2/proxy-0."""
@@ -91,6 +97,7 @@ class JoinFault(ProcessFault):
     """Starts a process that was absent at the start of the run."""
 
     kind: ClassVar[str] = "join"
+    mends: ClassVar[bool] = True
     process: str = Field(alias="join")
     """The process, such as r0/client-3."""
 

@@ -9,8 +9,6 @@ from pydantic import Discriminator, Field, Tag
 from experiments.planned.plan_values import Impairments, Port
 from experiments.records.validated_json import Name, TimeUs
 
-ENDING_KINDS = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
-"""Kinds of faults that end a disturbance or add a process."""
 OFFSET_US_MAX = 30 * 24 * 3600 * 1_000_000
 DRIFT_PPM_MAX = 500_000.0
 """Bounds of a clock's error: an offset of 30 days, and a drift of 50 %."""
@@ -35,12 +33,11 @@ class LinkDirectionName(StrEnum):
 
 
 class ProcessAction(StrEnum):
-    """Action of a fault on a node process.
+    """Action of a fault on a process, or on the process's environment.
 
-    SIGKILL, SIGSTOP or SIGCONT it; restart it; restart it on an empty disk; announce to all others that it
-    will not come back; start it for the first time; end it in an orderly way; separate it from others of its
-    region and rejoin it; reset its connections; block some of its packets; fill its file system; slow its
-    disk; set its clock wrong; limit its processor time or memory.
+    `testbed.runner.running.ACTIONS` says what it does to a real process, and
+    `testbed.backends.simulated_network.ACTIONS` what it does in virtual time. A fault that lasts has two
+    actions: one has the name of its kind, and the other, which ends it, the same name after `un`.
     """
 
     KILL = "kill"
@@ -68,30 +65,23 @@ class ProcessAction(StrEnum):
     @property
     def ends_another(self) -> bool:
         """Whether it ends what a fault does to a process's environment."""
-        return self in _ENDING_OF_ENVIRONMENT
+        return self is ProcessAction.REJOIN or self.startswith("un")
 
     @property
     def is_of_environment(self) -> bool:
         """Whether it acts on a process's environment instead of the process."""
-        return self in _OF_ENVIRONMENT
+        return self not in _OF_PROCESSES
 
 
-_ENDING_OF_ENVIRONMENT = {
-    ProcessAction.REJOIN,
-    ProcessAction.UNBLOCK,
-    ProcessAction.UNFILL,
-    ProcessAction.UNSLOW_DISK,
-    ProcessAction.UNCLOCK,
-    ProcessAction.UNTHROTTLE,
-}
-_OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
-    ProcessAction.SEPARATE,
-    ProcessAction.RESET,
-    ProcessAction.BLOCK,
-    ProcessAction.FILL,
-    ProcessAction.SLOW_DISK,
-    ProcessAction.CLOCK,
-    ProcessAction.THROTTLE,
+_OF_PROCESSES = {
+    ProcessAction.KILL,
+    ProcessAction.STOP,
+    ProcessAction.CONTINUE,
+    ProcessAction.RESTART,
+    ProcessAction.REPLACE,
+    ProcessAction.GIVE_UP,
+    ProcessAction.JOIN,
+    ProcessAction.LEAVE,
 }
 
 

@@ -22,7 +22,7 @@ from experiments.faults.environment import LastingProcessFault, Separate
 from experiments.faults.fault import ExperimentFault, TriggeredFault
 from experiments.faults.links import FOREVER_US, LinkFault, Outage, Restore
 from experiments.faults.processes import ProcessFault
-from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.effects import (
     LinkDirection,
     LinkEffect,
@@ -156,7 +156,7 @@ def _rejoined(
 def _shared(fault: ExperimentFault, other: ExperimentFault, mine: Strike, theirs: Strike) -> str | None:
     """Return where two faults cannot be distinguished, or None."""
     same_start = mine.at_us == theirs.at_us and _waits(fault) == _waits(other)
-    if not same_start or (fault.kind in ENDING_KINDS) is not (other.kind in ENDING_KINDS):
+    if not same_start or fault.mends is not other.mends:
         return None
     if _sets_values(fault) and _sets_values(other):
         both: tuple[LinkDirection, ...] = tuple(each for each in mine.directions if each in theirs.directions)

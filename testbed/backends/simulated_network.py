@@ -1,6 +1,6 @@
 """Builds the simulated network of a plan for `node.sim`, and applies the plan's changes to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -174,7 +174,7 @@ class SimulatedFaults:
     """
 
     def __init__(self, plan: Plan, network: SimulatedNetwork, processes: SimulatedProcesses) -> None:
-        self._network, self._processes = network, processes
+        self._network, self.processes = network, processes
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
         self._hops = {
@@ -184,16 +184,6 @@ class SimulatedFaults:
         self._port = plan.port
         self._cut: set[Hop] = set()  # from region to region, or from host to host
         self._zero_us: int | None = None
-        self._actions: dict[ProcessAction, Callable[[str], None]] = {
-            ProcessAction.KILL: processes.kill,
-            ProcessAction.STOP: processes.stop,
-            ProcessAction.CONTINUE: processes.go_on,
-            ProcessAction.RESTART: processes.start,
-            ProcessAction.REPLACE: processes.replace,
-            ProcessAction.GIVE_UP: processes.give_up,
-            ProcessAction.JOIN: processes.start,
-            ProcessAction.LEAVE: processes.leave,
-        }
 
     def begin_traces(self, zero_us: int) -> None:
         """Make links follow their traces, which begin at `zero_us`."""
@@ -210,26 +200,19 @@ class SimulatedFaults:
         try:
             if isinstance(change, LinkChange):
                 self._change_link(change)
-            elif change.action is ProcessAction.RESET:
-                if change.port in {None, self._port}:  # a simulated process has no other port
-                    self._network.reset(change.process, change.peers)
-            elif change.action is ProcessAction.FILL:
-                self._processes.fill(change.process, change.fault)
-            elif change.action is ProcessAction.UNFILL:
-                self._processes.free(change.process, change.rule)
-            elif change.action in {ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK}:
-                self._processes.slow_disk(change.process, change.rule or "", change.slower_us)
-            elif change.action in {ProcessAction.CLOCK, ProcessAction.UNCLOCK}:
-                self._processes.set_clock(change)
-            elif change.peers:
-                self._change_pairs(change)
             else:
-                self._actions[change.action](change.process)
+                ACTIONS[change.action](self, change)
         except TestbedError as error:
             return AppliedChange(index, change, now_ns, None, str(error))
         return AppliedChange(index, change, now_ns, now_ns)
 
-    def _change_pairs(self, change: ProcessChange) -> None:
+    def reset(self, change: ProcessChange) -> None:
+        """Reset connections of a process."""
+        if change.port in {None, self._port}:  # a simulated process has no other port
+            self._network.reset(change.process, change.peers)
+
+    def change_pairs(self, change: ProcessChange) -> None:
+        """Separate a process from its peers, or rejoin it with them."""
         for peer in change.peers:
             pair = self._hosts[change.process], self._hosts[peer]
             self._set_cut(pair, is_cut=change.action is ProcessAction.SEPARATE)
@@ -252,3 +235,25 @@ class SimulatedFaults:
         elif not is_cut and hop in self._cut:
             self._cut.remove(hop)
             self._network.heal(*hop, both=False)
+
+
+ACTIONS: Mapping[ProcessAction, Callable[[SimulatedFaults, ProcessChange], None]] = {
+    ProcessAction.KILL: lambda faults, it: faults.processes.kill(it.process),
+    ProcessAction.STOP: lambda faults, it: faults.processes.stop(it.process),
+    ProcessAction.CONTINUE: lambda faults, it: faults.processes.go_on(it.process),
+    ProcessAction.RESTART: lambda faults, it: faults.processes.start(it.process),
+    ProcessAction.REPLACE: lambda faults, it: faults.processes.replace(it.process),
+    ProcessAction.GIVE_UP: lambda faults, it: faults.processes.give_up(it.process),
+    ProcessAction.JOIN: lambda faults, it: faults.processes.start(it.process),
+    ProcessAction.LEAVE: lambda faults, it: faults.processes.leave(it.process),
+    ProcessAction.SEPARATE: SimulatedFaults.change_pairs,
+    ProcessAction.REJOIN: SimulatedFaults.change_pairs,
+    ProcessAction.RESET: SimulatedFaults.reset,
+    ProcessAction.FILL: lambda faults, it: faults.processes.fill(it.process, it.fault),
+    ProcessAction.UNFILL: lambda faults, it: faults.processes.free(it.process, it.rule),
+    ProcessAction.SLOW_DISK: lambda faults, it: faults.processes.slow_disk(it),
+    ProcessAction.UNSLOW_DISK: lambda faults, it: faults.processes.slow_disk(it),
+    ProcessAction.CLOCK: lambda faults, it: faults.processes.set_clock(it),
+    ProcessAction.UNCLOCK: lambda faults, it: faults.processes.set_clock(it),
+}
+"""The meaning of each action in virtual time. A kind of fault that has none there says why (`only_real`)."""

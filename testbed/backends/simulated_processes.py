@@ -95,13 +95,13 @@ class SimulatedProcesses:
         if node is not None:
             self.network.disks.free(node)
 
-    def slow_disk(self, name: str, fault: str, slower_us: int | None) -> None:
-        """Delay each sync of its disk by `slower_us` because of `fault`; None: the fault is over."""
-        slowed = self._slowed.setdefault(name, {})
-        slowed.pop(fault, None)
-        if slower_us is not None:
-            slowed[fault] = slower_us
-        self.network.disks.disk_of(name).slower_us = max(slowed.values(), default=0)
+    def slow_disk(self, change: ProcessChange) -> None:
+        """Begin or end a fault that delays each sync of its disk."""
+        slowed = self._slowed.setdefault(change.process, {})
+        slowed.pop(change.rule or "", None)
+        if change.slower_us is not None:
+            slowed[change.rule or ""] = change.slower_us
+        self.network.disks.disk_of(change.process).slower_us = max(slowed.values(), default=0)
 
     def set_clock(self, change: ProcessChange) -> None:
         """Begin or end a fault of its clock."""

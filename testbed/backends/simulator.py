@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.faults.kinds import kind_named
 from experiments.planned.draining import settles_by_time
 from experiments.planned.plan import Plan
 from experiments.records.run_record import SIMULATOR, Outcome, RunPhase, RunRecord
@@ -75,13 +76,6 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
         record.close()
 
 
-REAL_FAULTS = {
-    "block": "virtual time has no packets that a block could drop",
-    "throttle": "nodes in virtual time take no processor time and no memory",
-}
-"""Why virtual time lacks some kinds of faults."""
-
-
 class Simulator:
     """The backend for virtual time."""
 
@@ -92,8 +86,9 @@ class Simulator:
             ("system", plan.programs, f"{plan.system} is a system of programs, which run on real processes"),
             ("topology.routing", plan.routing, "routes in virtual time are fixed"),
             *(
-                (f"faults.{fault.name}", fault.kind in REAL_FAULTS, REAL_FAULTS.get(fault.kind))
-                for fault in plan.faults
+                (f"faults.{each.name}", reason, reason)
+                for each in plan.faults
+                if (reason := kind_named(each.kind).only_real)
             ),
         ):
             if is_used:

@@ -50,7 +50,7 @@ def question_of(experiment: Mapping[str, Any]) -> str:
     from experiments.faults.processes import ProcessFault
 
     links, processes, by_chance, systems, load = QUESTIONS
-    of_processes = {kind.kind for kind in KINDS if issubclass(kind, ProcessFault)}
+    of_processes = {name for name, kind in KINDS.items() if issubclass(kind, ProcessFault)}
     faults = experiment.get("faults") or ()
     if experiment.get("nemesis"):
         return by_chance

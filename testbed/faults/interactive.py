@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.checks import problems
 from experiments.faults.fault import ExperimentFault
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KINDS
 from experiments.faults.links import FOREVER_US
 from experiments.model import DURATION_US_MIN, Experiment
 from experiments.planned.changes import LinkChange, ProcessChange
@@ -49,7 +49,7 @@ class InteractiveSchedule:
         `at_us` must be later than all applied changes. Raises RefusedFaultError if the fault is invalid or
         changes nothing.
         """
-        kind = next((name for name in KIND_NAMES if name in given), "fault")
+        kind = next((name for name in KINDS if name in given), "fault")
         known = {fault.name for fault in self.experiment.faults}
         name = next(name for n in range(1, len(known) + 2) if (name := f"{kind}-{n}") not in known)
         data = self.experiment.to_json()

@@ -224,7 +224,8 @@ def _state_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Itera
     for fault in faults:
         if isinstance(fault, StateFault):
             for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
-                action, details = (fault.begin, fault.details()) if begins else (fault.end, {})
+                action = ProcessAction(fault.kind if begins else f"un{fault.kind}")
+                details = fault.details() if begins else {}
                 yield ProcessChange(at_us, cause, fault.process, action, rule=fault.name, **details)
 
 

@@ -35,14 +35,6 @@ LEAD_NS = 200_000_000
 """From "go" to time 0, so that every driver receives it before."""
 SAVE_PERIOD_S = 5.0
 FIFO_PRIORITY = 1
-
-_SIGNALS = {
-    ProcessAction.KILL: signal.SIGKILL,
-    ProcessAction.STOP: signal.SIGSTOP,
-    ProcessAction.CONTINUE: signal.SIGCONT,
-}
-
-
 END_TIMEOUT_S = 20.0
 """How long to wait until a process that was just killed is gone."""
 START_TIMEOUT_S = 20.0
@@ -200,40 +192,59 @@ def applier(context: RunContext, starter: ProcessStarter) -> Callable[[Change], 
 
 async def _change_process(context: RunContext, starter: ProcessStarter, change: ProcessChange) -> Applied:
     requested_ns = time.time_ns()
-    name, processes = change.process, context.processes
-    match change.action:
-        case ProcessAction.RESTART | ProcessAction.JOIN:
-            await starter.start(name)
-        case ProcessAction.REPLACE:
-            await starter.start(name, on_empty_disk=True)
-        case ProcessAction.GIVE_UP:
-            processes.give_up(name)
-        case ProcessAction.LEAVE:
-            processes.leave(name)
-        case ProcessAction.SEPARATE | ProcessAction.REJOIN:
-            apart = change.action is ProcessAction.SEPARATE
-            return context.network.separate(name, change.peers, apart=apart)
-        case ProcessAction.RESET:
-            return context.network.reset(name, change.peers, change.port)
-        case ProcessAction.BLOCK | ProcessAction.UNBLOCK:
-            return context.network.block(change)
-        case ProcessAction.FILL:
-            context.disks.fill(name, change.fault)
-        case ProcessAction.UNFILL:
-            context.disks.free(name, change.rule)
-        case ProcessAction.SLOW_DISK:
-            assert change.slower_us is not None  # always set for this action
-            context.slow_disks.slow(name, change.fault, change.slower_us)
-        case ProcessAction.UNSLOW_DISK:
-            context.slow_disks.restore(name, change.rule)
-        case ProcessAction.CLOCK | ProcessAction.UNCLOCK:
-            spec, clock = context.specs[name], context.clocks.change(change, requested_ns // 1000)
-            if spec["clock"] is None and spec["program"] is not None:
-                raise TestbedError(f"a program's clock is prepared at its start: name {name} in `faults:`")
-            spec["clock"] = asdict(clock)
-            processes.set_clock(name, clock)
-        case ProcessAction.THROTTLE | ProcessAction.UNTHROTTLE:
-            context.throttles.change(change)
-        case action:
-            processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
-    return Applied(requested_ns, time.time_ns())
+    if change.action in STARTING:
+        await starter.start(change.process, on_empty_disk=change.action is ProcessAction.REPLACE)
+        return Applied(requested_ns, time.time_ns())
+    return ACTIONS[change.action](context, change) or Applied(requested_ns, time.time_ns())
+
+
+def _separate(context: RunContext, change: ProcessChange) -> Applied:
+    apart = change.action is ProcessAction.SEPARATE
+    return context.network.separate(change.process, change.peers, apart=apart)
+
+
+def _reset(context: RunContext, change: ProcessChange) -> Applied:
+    return context.network.reset(change.process, change.peers, change.port)
+
+
+def _block(context: RunContext, change: ProcessChange) -> Applied:
+    return context.network.block(change)
+
+
+def _slow_disk(context: RunContext, change: ProcessChange) -> None:
+    assert change.slower_us is not None  # always set for this action
+    context.slow_disks.slow(change.process, change.fault, change.slower_us)
+
+
+def _set_clock(context: RunContext, change: ProcessChange) -> None:
+    spec = context.specs[change.process]
+    clock = context.clocks.change(change, time.time_ns() // 1000)
+    if spec["clock"] is None and spec["program"] is not None:
+        raise TestbedError(f"a program's clock is prepared at its start: name {change.process} in `faults:`")
+    spec["clock"] = asdict(clock)
+    context.processes.set_clock(change.process, clock)
+
+
+STARTING = {ProcessAction.RESTART, ProcessAction.REPLACE, ProcessAction.JOIN}
+
+ACTIONS: Mapping[ProcessAction, Callable[[RunContext, ProcessChange], Applied | None]] = {
+    ProcessAction.KILL: lambda run, it: run.processes.signal(it.process, signal.SIGKILL, ends=True),
+    ProcessAction.STOP: lambda run, it: run.processes.signal(it.process, signal.SIGSTOP, ends=False),
+    ProcessAction.CONTINUE: lambda run, it: run.processes.signal(it.process, signal.SIGCONT, ends=False),
+    ProcessAction.GIVE_UP: lambda run, it: run.processes.give_up(it.process),
+    ProcessAction.LEAVE: lambda run, it: run.processes.leave(it.process),
+    ProcessAction.SEPARATE: _separate,
+    ProcessAction.REJOIN: _separate,
+    ProcessAction.RESET: _reset,
+    ProcessAction.BLOCK: _block,
+    ProcessAction.UNBLOCK: _block,
+    ProcessAction.FILL: lambda run, it: run.disks.fill(it.process, it.fault),
+    ProcessAction.UNFILL: lambda run, it: run.disks.free(it.process, it.rule),
+    ProcessAction.SLOW_DISK: _slow_disk,
+    ProcessAction.UNSLOW_DISK: lambda run, it: run.slow_disks.restore(it.process, it.rule),
+    ProcessAction.CLOCK: _set_clock,
+    ProcessAction.UNCLOCK: _set_clock,
+    ProcessAction.THROTTLE: lambda run, it: run.throttles.change(it),
+    ProcessAction.UNTHROTTLE: lambda run, it: run.throttles.change(it),
+}
+"""The meaning of each action for a real process, except to start one. Each raises TestbedError."""

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import yaml
 
-from experiments.faults.kinds import KIND_NAMES, kind_named
+from experiments.faults.kinds import KINDS, kind_named
 from experiments.faults.links import Isolate, OneLinkFault, PartitionFault
 from experiments.faults.processes import ProcessFault
 
@@ -140,7 +140,7 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
 def help_lines() -> list[str]:
     """Return the usage and the meaning of all our commands."""
-    words = [(usage(word), meaning(word)) for word in KIND_NAMES] + list(OTHER_WORDS.values())
+    words = [(usage(word), meaning(word)) for word in KINDS] + list(OTHER_WORDS.values())
     lines = [line for said, does in words for line in (f"  {said}", f"      {does}")]
     return [*lines, "  LINK is REGION REGION, or a link's name. Values are those of an experiment's file."]
 

@@ -22,7 +22,7 @@ from mininet.log import output
 from mininet.net import Mininet
 from mininet.node import Node
 
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KINDS
 from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
@@ -76,7 +76,7 @@ class RunnerClient:
 
 
 PROMPT = "cutset> "
-OURS = (*KIND_NAMES, "status", "faults")
+OURS = (*KINDS, "status", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
     "link": "this change would not be in the run's record: use cut, restore or set",
@@ -147,7 +147,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
         """Execute a line; true leaves the prompt."""
         word, given, _ = self.parseline(line)
         try:
-            if word in KIND_NAMES:
+            if word in KINDS:
                 return self._fault(word, given)
             return super().onecmd(line)
         except (fault_commands.CommandError, TestbedError) as error:
@@ -212,7 +212,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
 
     def do_help(self, line: str) -> None:
         """Print the available commands."""
-        if line in KIND_NAMES:
+        if line in KINDS:
             self.say(f"{fault_commands.usage(line)}\n    {fault_commands.meaning(line)}")
         elif line in fault_commands.OTHER_WORDS:
             self.say("\n    ".join(fault_commands.OTHER_WORDS[line]))
@@ -239,7 +239,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
     def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
         """Complete later words: arguments of our commands, names of hosts for any other."""
         word, *before = line[:begin].split() or [""]
-        if word in KIND_NAMES:
+        if word in KINDS:
             known = fault_commands.candidates(word, before, self._names)
         elif word == "help":
             known = list(OURS)

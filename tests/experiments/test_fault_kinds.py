@@ -1,39 +1,79 @@
-"""Every kind of fault names regions, links and processes that are checked when the file is read."""
+"""Every kind of fault: its line in docs/faults.md is a fault, and the regions that it names are checked."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.faults.kinds import KIND_NAMES, KINDS, Faults
+from experiments.faults.environment import StateFault
+from experiments.faults.kinds import KINDS, Faults
+from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
+from experiments.planned.changes import ProcessAction
+from testbed.backends import simulated_network
+from testbed.runner import running
 from topologies.errors import InputError
 
-UNKNOWN = {
-    "cut": "cut: [r0, r9]",
-    "restore": "restore: [r0, r9]",
-    "set": "set: [r0, r9], delay: 5ms",
-    "isolate": "isolate: r9",
-    "partition": "partition: [[r0], [r9]]",
-    "flap": "flap: [r0, r9], down: 1s, up: 1s, for: 4s",
-    "separate": "separate: r9/proxy-0, from: [r9/proxy-1]",
-    "block": "block: r9/proxy-0, from: [r0/proxy-0]",
-    "clock": "clock: r9/proxy-0, offset: 3s",
-    "throttle": "throttle: r9/proxy-0, cpu: 20%",
-    "slow-disk": "slow-disk: r9/proxy-0, sync: 5ms",
-}
-"""A fault of each kind on a region that four-regions lacks; other kinds name a process alone."""
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
-@pytest.mark.parametrize("kind", KIND_NAMES)
-def test_an_unknown_region_is_refused(kind):
-    fault = UNKNOWN.get(kind, f"{kind}: r9/proxy-0")
-    with pytest.raises(InputError, match=r"r9"):
-        load_experiment("link-failure", [f"faults=[{{name: it, at: 5s, {fault}}}]", "expect=[]"])
+def documented() -> Iterator[str]:
+    """Yield the faults in the first columns of the page's tables, in the form of a file.
+
+    A kind without a value has that of the kind before it.
+    """
+    for cell in re.findall(r"^\| (`.+?`) \|", PAGE.read_text(), re.MULTILINE):
+        fault, target = "", ""
+        for field in re.findall(r"`([^`]+)`", cell):
+            name, _, value = field.partition(": ")
+            if name not in KINDS:
+                fault += f", {field}"
+                continue
+            if fault:
+                yield fault
+            target = value or target
+            fault = f"{name}: {target}"
+        if target:
+            yield fault
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_has_the_name_of_another_kinds_field(kind):
+DOCUMENTED = tuple(documented())
+
+
+def test_every_kind_is_documented():
+    assert {fault.partition(":")[0] for fault in DOCUMENTED if "r2" in fault} == {*KINDS}
+
+
+@pytest.mark.parametrize("fault", DOCUMENTED)
+def test_an_unknown_region_is_refused(fault):
+    for region in re.finditer(r"\br\d\b", fault):
+        misspelt = f"{fault[: region.start()]}r9{fault[region.end() :]}"
+        with pytest.raises(InputError, match=r"has no region r9|there is no process r9/"):
+            load_experiment("link-failure", [f"faults=[{{name: it, at: 5s, {misspelt}}}]", "expect=[]"])
+
+
+def test_every_action_has_a_meaning_for_real_processes_and_in_virtual_time():
+    assert {*running.ACTIONS, *running.STARTING} == {*ProcessAction}
+    only_real = [name for name, kind in KINDS.items() if kind.only_real]
+    assert {*ProcessAction} - {*simulated_network.ACTIONS} == {
+        *only_real,
+        *(f"un{name}" for name in only_real),
+    }
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if issubclass(kind, ProcessFault)])
+def test_every_kind_on_a_process_has_its_actions(kind):
+    ProcessAction(kind.kind)
+    if issubclass(kind, StateFault):
+        assert ProcessAction(f"un{kind.kind}").ends_another
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_no_kind_has_the_name_of_another_kinds_field(name, kind):
     names = {field.alias or name for name, field in kind.model_fields.items()}
-    assert names & {*KIND_NAMES} == {kind.kind}
+    assert names & {*KINDS} == {name}
 
 
 read = TypeAdapter(Faults).validate_python

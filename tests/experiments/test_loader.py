@@ -124,7 +124,7 @@ CUT, RESTORE = "cut: [r0, r1]", "restore: cut"
         (CUT, "cut: 7", 9, "faults.0.cut: should be two regions, such as [r0, r1]"),
         (CUT, "cut: r0", 9, "faults.0.cut: three-regions has no link r0: known are"),
         (CUT, "ctu: [r0, r1]", 9, "faults.0.ctu: unknown field: did you mean cut?"),
-        (", cut: [r0, r1]", "", 9, "faults.0: has no action: give one of cut, restore,"),
+        (", cut: [r0, r1]", "", 9, "faults.0: has no action: give one of block, clock,"),
         (CUT, "cut: [r0, r1], isolate: r0", 9, "faults.0: is both cut and isolate"),
         (CUT, "set: [r0, r1]", 9, "faults.0: sets nothing"),
         (CUT, "set: [r0, r1], jitter: 1s", 9, "faults.0.set: makes the jitter more than"),

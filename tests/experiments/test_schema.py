@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KINDS
 from experiments.schema import experiment_schema
 
 
@@ -23,8 +23,8 @@ def test_the_schema_has_every_kind_of_fault_with_its_action_required(schema):
     required = [
         parts[name]["required"] for name in parts if "at" in parts[name]["properties"] and name != "Traffic"
     ]
-    assert len(required) == len(KIND_NAMES)
-    for kind in KIND_NAMES:
+    assert len(required) == len(KINDS)
+    for kind in KINDS:
         assert sum(kind in names for names in required) == 1
 
 

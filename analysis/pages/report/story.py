@@ -6,7 +6,7 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.pages.report.recovery import note_in_words
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.planned.changes import ENDING_KINDS
+from experiments.faults.kinds import kind_named
 from experiments.records.summary import WRONG_EVENT_FIGURES
 
 # verdict -> (word, status, meaning)
@@ -124,7 +124,7 @@ def _recovery_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     """Return the recovery times of the worst fault."""
     recovery = record.summary.get("recovery") or {}
     faults = record.summary.get("faults") or ()
-    disturbing = [f for f in faults if f["kind"] not in ENDING_KINDS and f["name"] in recovery]
+    disturbing = [f for f in faults if not kind_named(f["kind"]).mends and f["name"] in recovery]
     if not disturbing:
         return ()
     fault = max(disturbing, key=lambda f: recovery[f["name"]].get("switch_s") or 0.0)

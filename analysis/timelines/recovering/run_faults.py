@@ -7,7 +7,8 @@ from typing import Self
 
 from analysis.errors import AnalysisError
 from analysis.timelines.links.periods import LinkDirection, carriers
-from experiments.planned.changes import ENDING_KINDS, LinkChange, ProcessChange
+from experiments.faults.kinds import kind_named
+from experiments.planned.changes import LinkChange, ProcessChange
 from experiments.planned.plan import FaultPlan, Plan, Strike
 from experiments.records.run_record import RunRecord
 from topologies.routes import Hop
@@ -44,7 +45,7 @@ class RunFault:
     @property
     def mends(self) -> bool:
         """Whether it reverts a disturbance rather than making one."""
-        return self.kind in ENDING_KINDS
+        return kind_named(self.kind).mends
 
     def is_at_once_with(self, other: "RunFault") -> bool:
         """Return whether they share an instant: planned for the same time, or applied at the same time."""

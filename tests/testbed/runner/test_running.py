@@ -37,7 +37,7 @@ def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late():
     async def saved() -> None:
         pass
 
-    async def start(name: str) -> None:
+    async def start(name: str, *, on_empty_disk: bool) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         done.append(name)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.kinds import KINDS
 from testbed.shell.fault_commands import fault_lines, help_lines, news_lines, status_lines
 
 
@@ -61,4 +61,4 @@ def test_every_kind_of_fault_is_a_command_with_its_usage():
     lines = help_lines()
     at = lines.index("  cut LINK [for …] [direction both|forward|backward] [mode blackhole|down]")
     assert lines[at + 1] == "      Cuts a link."
-    assert {line.split()[0] for line in lines} > {*KIND_NAMES, "status"}
+    assert {line.split()[0] for line in lines} > {*KINDS, "status"}

@@ -14,8 +14,8 @@ from math import inf
 
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
+from experiments.faults.kinds import kind_named
 from experiments.planned.changes import (
-    ENDING_KINDS,
     Change,
     LinkChange,
     LinkDirectionName,
@@ -80,7 +80,7 @@ def bands(record: AnalysedRun) -> tuple[FaultPeriod, ...]:
         within = opened[change.subject]
         over = [fault for fault in within if _is_over(fault, change, faults)]
         spans += [(within.pop(fault), _end_s(fault, change, faults)) for fault in over]
-        mends = change.fault in faults and faults[change.fault].kind in ENDING_KINDS
+        mends = change.fault in faults and kind_named(faults[change.fault].kind).mends
         if change.disturbs and change.fault not in over and not mends:
             within[change.fault] = change
     spans += [(change, None) for within in opened.values() for change in within.values()]
@@ -121,7 +121,7 @@ def _hidden(record: AnalysedRun, found: Sequence[FaultPeriod]) -> Iterator[Fault
     for fault in record.plan.faults:
         start_s, until_us = fault.at_us / 1e6, fault.until_us
         within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)
-        if within and fault.name not in changing and fault.kind not in ENDING_KINDS:
+        if within and fault.name not in changing and not kind_named(fault.kind).mends:
             yield FaultPeriod(
                 fault.name,
                 fault_label(fault.kind, fault.target),
