@@ -21,7 +21,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from analysis.live.priority import lower_priority
 from analysis.live.recorded import LiveRead
 from analysis.live.server import PageServer
 from analysis.live.view import LiveView
@@ -29,18 +28,22 @@ from experiments.records.rundir import RunDirectory
 
 TICK_S = 0.5
 LEAVE_TIMEOUT_S = 20.0
+NICE = 5
 Json = dict[str, Any]
 
 
 def main(path: str) -> int:
     """Watch the run in this directory until the request to end. Does not return: ends the process."""
+    _lower_priority()  # before any thread begins: each inherits it
     messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(messages,), name="told", daemon=True).start()
     view = LiveView(RunDirectory(Path(path)))
     server = PageServer(view.board)
     server.start()
     _send("watching", url=server.url)
-    reading = LiveRead(view.run, view.metadata, view.take, on_ready=_get_ready, on_end=lambda: _send("read"))
+    reading = LiveRead(
+        view.run, view.metadata, view.take, on_ready=lambda: _send("ready"), on_end=lambda: _send("read")
+    )
     reading.start()
     while (message := _next(messages)) is not None:
         match message.get("do"):
@@ -61,10 +64,13 @@ def main(path: str) -> int:
     os._exit(0)  # without waiting for the threads that serve pages
 
 
-def _get_ready() -> None:
-    """Lower the priority, and report that the start is complete."""
-    lower_priority()
-    _send("ready")
+def _lower_priority() -> None:
+    """Use mostly idle processor time: of this process, and of its session if the kernel groups sessions
+    (sched(7), "The autogroup feature").
+    """
+    with contextlib.suppress(OSError):  # kernels without autogroups have no such file
+        Path("/proc/self/autogroup").write_text(str(NICE))
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def _listen(messages: "queue.SimpleQueue[Json | None]") -> None:
