@@ -5,7 +5,7 @@ receiver, the delay from its first byte at the sender until it was complete at t
 its content. If sender and receiver are on different machines, the delay is followed by the error bound of
 their clocks. Faults appear between the messages, at the time when they took effect.
 
-Retransmitted segments have their own lines, and their own objects for programs.
+Retransmitted segments have their own lines. Programs get the rows themselves, as objects.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.dissect import dissect
-from analysis.inspect.packets.objects import CONNECTION, delay_ms, error_ms, seconds
 from analysis.messages.label import LABEL_COLUMNS, label
 from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.recovering.run_faults import RunFault
@@ -37,20 +36,6 @@ COLUMNS = (
 )  # fmt: skip
 LABELS_MAX = 2
 _NTH, _OFFSET = 3, 12  # widths
-
-AGAIN_KEYS = {
-    "t": "s since time 0: when the first of `hosts` saw the segment again",
-    "t_ns": "the same on the hosts' clock, ns since 1970",
-    "first": "s: when any of its bytes was first seen",
-    "after_ms": "from `first` to `t`",
-    "nth": "2 if its bytes were seen for the second time",
-    "hosts": "captures that saw it again: sender, receiver or both",
-    "from": "host",
-    "to": "host",
-    **CONNECTION,
-    "bytes": "bytes of its payload",
-    "messages": "messages it carries bytes of: label, type, stream, stream_offset, fate",
-}
 
 
 def plain(text: str, _: str) -> str:
@@ -82,9 +67,14 @@ class Lines:
         """Return the content of a message as text."""
         return label(row, self.system, self._facts.host_at)
 
+    def object(self, row: Row) -> dict[str, Any]:
+        """Return a row of TRANSFERS for programs: its columns and its label; keys are hexadecimal."""
+        columns = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
+        return columns | {"label": self.label(row)}
+
     def message(self, row: Row) -> str:
         """Return the line of a row of TRANSFERS."""
-        delay = delay_ms(row)
+        delay = _delay_ms(row)
         took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
         took += self._bar(row)
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
@@ -97,8 +87,10 @@ class Lines:
 
     def _bar(self, row: Row) -> str:
         """Return the error bound of the delay if two machines' clocks measured it, else ""."""
-        bar = error_ms(row, self._facts)
-        return "" if bar is None else f" ±{bar:.3f}"
+        if _delay_ms(row) is None:
+            return ""
+        error_ns = self._facts.clocks.error_bound_ns(row["sender"], row["receiver"], row["t_ns"])
+        return "" if error_ns is None else f" ±{error_ns / 1e6:.3f}"
 
     def faults_until(self, t_ns: int | None) -> Iterator[str]:
         """Yield the faults that took effect up to this time, or all. Each is yielded once."""
@@ -117,6 +109,16 @@ class Lines:
     def time(self, t_ns: int) -> str:
         """Return seconds since time 0, to the microsecond."""
         return f"{(t_ns - self._zero_ns) / 1e9:>{TIME}.6f}"
+
+
+def _delay_ms(row: Row) -> float | None:
+    """Return the time from the first byte at the sender to complete arrival.
+
+    Returns None if one of them was not seen.
+    """
+    if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
+        return None
+    return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
 
 
 def end_name(row: Row, end: str) -> str:
@@ -181,25 +183,35 @@ def segment(again: "Retransmission") -> tuple[Any, ...]:
     return (again.connection, again.stream_offset)
 
 
-def describe(again: "Retransmission", metadata: RunMetadata) -> dict[str, Any]:
-    """Return a retransmission as an object with AGAIN_KEYS."""
+def raw_object(raw: "MessageBytes | None", codec: Codec) -> dict[str, Any]:
+    """Return the bytes of a message for programs: the capture, its packets, and each field with its bytes."""
+    if raw is None:
+        return {"capture": None, "packets": 0, "fields": []}
+    fields = [
+        {
+            "offset": part.offset,
+            "bytes": "".join(part.octets(0, len(part.content.data))),
+            "name": part.name,
+            "value": part.value,
+            "unit": part.unit,
+            "means": part.said,
+        }
+        for part in dissect(raw.content, codec)
+    ]
+    return {"capture": raw.capture, "packets": raw.packets, "fields": fields}
+
+
+def again_object(again: "Retransmission", lines: Lines) -> dict[str, Any]:
+    """Return a retransmission for programs, with the labels of the messages that it carries."""
     row = again.messages[0]
-    names = ("type", "stream", "stream_offset", "fate")
+    ends = ("sender", "receiver", "src", "sport", "dst", "dport", "connection")
     return {
-        "t": seconds(again.t_ns, metadata),
         "t_ns": again.t_ns,
-        "first": seconds(again.first_ns, metadata),
-        "after_ms": (again.t_ns - again.first_ns) / 1e6,
+        "first_ns": again.first_ns,
         "nth": again.nth,
         "hosts": list(again.hosts),
-        "from": row["sender"],
-        "to": row["receiver"],
-        **{name: row[name] for name in ("src", "sport", "dst", "dport", "connection")},
+        **{name: row[name] for name in ends},
         "stream_offset": again.stream_offset,
-        "bytes": again.length,
-        "messages": [
-            {"label": label(message, metadata.declared.name, metadata.host_at)}
-            | {name: message[name] for name in names}
-            for message in again.messages
-        ],
+        "length": again.length,
+        "messages": [lines.label(message) for message in again.messages],
     }

@@ -33,15 +33,7 @@ FIELDS = (
     "_ws.col.Info",
 )
 TIMEOUT_S = 600.0
-ROUTING_KEYS = {
-    "t_ns": "when its gateway sent it, ns since 1970; `t` is in s since time 0",
-    "link": "the link into which it was sent",
-    "from": "region",
-    "to": "region",
-    "bytes": "bytes of its frame",
-    "protocol": "as tshark names it",
-    "message": "its type and contents, as tshark names them",
-}
+ROUTING_KEYS = ("t_ns", "link", "from", "to", "bytes", "protocol", "message")
 
 
 def routing_messages(

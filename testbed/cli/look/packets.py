@@ -22,32 +22,6 @@ if TYPE_CHECKING:
     from analysis.timelines.run_metadata import RunMetadata
 
 
-_KEYS = "Show what the keys of --format json mean, and exit."
-
-
-def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if not asked:
-        return
-    from analysis.inspect.packets.lines import AGAIN_KEYS as AGAIN
-    from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
-    from analysis.inspect.packets.routing_messages import ROUTING_KEYS as ROUTING
-
-    width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
-    groups = {
-        "": KEYS,
-        "if a message has it:": CONTENT,
-        "with --raw:": RAW,
-        "of --retransmissions:": AGAIN,
-        "of --routing:": ROUTING,
-    }
-    for title, keys in groups.items():
-        if title:
-            click.echo(f"\n{title}")
-        for name, meaning in keys.items():
-            click.echo(f"{name:<{width}}  {meaning}")
-    ctx.exit()
-
-
 @click.command(name="packets")
 @run_arguments("RUN|CAPTURE...")
 @once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
@@ -76,7 +50,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="Messages that spread this event, as r1/17, over the region of a space that it affects.",
 )
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after this number.")
-@json_format("one object a line; `--json-keys` explains its keys")
+@json_format("one object a line, with the columns of `transfers` (docs/tables.md)")
 @click.option(
     "--raw", is_flag=True, help="Also show the bytes from the captures: each field with its bytes and value."
 )
@@ -98,7 +72,6 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     metavar="PLACE",
     help="With --pcap: packets as captured at this host or side of a link, as r2-r3@r2.",
 )
-@click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
 def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
 

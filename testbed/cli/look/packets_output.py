@@ -36,10 +36,8 @@ class MessageListing:
         """Print each message as a line or as an object."""
         tally = Tally()
         if as_json:
-            from analysis.inspect.packets.objects import describe
-
-            one = describe(self.metadata)
-            _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
+            lines = self._liner()
+            _write((json.dumps(lines.object(row)) for row in rows) for rows in self._rows(tally))
         else:
             _write(self._lines(tally))
             self._show_count(tally)
@@ -47,12 +45,10 @@ class MessageListing:
     def show_bytes(self, *, as_json: bool) -> None:
         """Print each message with its fields and bytes."""
         from analysis.inspect.packets.filters import codec_of
-        from analysis.inspect.packets.lines import raw_lines
-        from analysis.inspect.packets.objects import describe, describe_bytes
+        from analysis.inspect.packets.lines import raw_lines, raw_object
         from analysis.inspect.packets.raw import MessageByteReader
 
         codec, taken = codec_of(self.run.read_run().plan), MessageByteReader(self.run)
-        one = describe(self.metadata)
         lines = self._liner()
         if not as_json:
             _write([[lines.header()]])
@@ -60,7 +56,7 @@ class MessageListing:
         for rows in self._rows(tally):
             for row, raw in zip(rows, taken.read_messages(rows), strict=True):
                 if as_json:
-                    _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
+                    _write([[json.dumps(lines.object(row) | raw_object(raw, codec))]])
                 else:
                     _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
         if not as_json:
@@ -68,15 +64,15 @@ class MessageListing:
 
     def show_retransmissions(self, *, as_json: bool) -> None:
         """Print each retransmitted segment."""
-        from analysis.inspect.packets.lines import again_header, again_line, describe, segment
+        from analysis.inspect.packets.lines import again_header, again_line, again_object, segment
         from analysis.inspect.packets.retransmissions import retransmissions
 
         found = retransmissions(self.run, self.wanted, COLUMNS)
         shown = found[: self.limit]
-        if as_json:
-            _write([[json.dumps(describe(again, self.metadata)) for again in shown]])
-            return
         lines = self._liner()
+        if as_json:
+            _write([[json.dumps(again_object(again, lines)) for again in shown]])
+            return
         _write([[again_header(lines)]])
         for again in shown:
             _write([[*lines.faults_until(again.t_ns), again_line(again, lines)]])
@@ -95,7 +91,7 @@ class MessageListing:
         for each in islice(routing_messages(self.run, self.metadata, self.wanted.times, links), self.limit):
             shown += 1
             if as_json:
-                _write([[json.dumps({"t": self.metadata.seconds(each["t_ns"]), **each})]])
+                _write([[json.dumps(each)]])
                 continue
             what = "{from:>8} -> {to:<8}  {link:<12}  {protocol:<12}  {message}".format_map(each)
             line = printable(f"{lines.time(each['t_ns'])}  {what}")
