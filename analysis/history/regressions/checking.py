@@ -32,7 +32,6 @@ from analysis.history.regressions.findings import (
     failure_of,
     failure_reason,
 )
-from analysis.history.regressions.flakes import flakes_of
 from analysis.history.regressions.series import MetricSeries, is_relevant_change, resolution_of, series_of
 from analysis.history.regressions.tonight import (
     Measured,
@@ -74,7 +73,6 @@ def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str)
     return NightFindings(
         night=night,
         findings=tuple(found),
-        flakes=tuple(flakes_of(rows, results, night)),
         verdicts=tuple(verdicts_of(rows, results, night)),
         series=len(series),
     )

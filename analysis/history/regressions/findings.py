@@ -11,7 +11,6 @@ from experiments.campaigns.campaign import FailureKind
 
 Kind = Literal["change point", "tonight"]
 Direction = Literal["worse", "better"]
-Pattern = Literal["new", "lasting", "flaky", "over"]
 _CRASHED: Final = "crashed"
 _DISAGREED: Final = "packets and deliveries disagree"
 
@@ -59,33 +58,6 @@ class RegressionFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Flake:
-    """The rate of one failure: an expectation among valid runs, or another kind among all runs of an entry.
-
-    text: the expectation, or for other kinds the latest reason. rate: failed / runs; interval: its 95 %
-    bounds. tonight: number of failures tonight. pattern: `new` if it failed tonight and never before;
-    `lasting` if it failed in every run since failing_since, at least two nights; `flaky` if it fails
-    intermittently; `over` if it failed before and not in the last FLAKE_OVER_NIGHTS nights that have it. run:
-    the latest that failed. allowed: whether the night passes even if this run fails.
-    """
-
-    suite: str
-    entry: str
-    text: str
-    failure: FailureKind
-    failed: int
-    runs: int
-    rate: float
-    interval: tuple[float, float]
-    tonight: int
-    pattern: Pattern
-    failing_since: str | None
-    last_failed_night: str
-    run: str
-    allowed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RunVerdict:
     """One run of tonight. failure: None if it passed; why: one line, empty if it passed.
 
@@ -123,7 +95,6 @@ class NightFindings:
 
     night: str
     findings: tuple[RegressionFinding, ...]
-    flakes: tuple[Flake, ...]
     verdicts: tuple[EntryVerdict, ...]
     series: int
 

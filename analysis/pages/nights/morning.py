@@ -60,12 +60,6 @@ def morning_content(
     nights = list(tonight.values())
     alive = [entry for entry in past.entries.values() if _is_alive(entry, tonight)]
     wrong = [run for night in nights for run in overview.failed_runs(night, past, site)]
-    flakes = [
-        flake
-        for night in nights
-        for flake in night.flakes
-        if _is_alive(past.entries[flake.suite, flake.entry], tonight)
-    ]
     changes = _changes(nights, _before(newest, STILL_DAYS), words)
     earlier = max((len(entry.nights) - 1 for entry in alive), default=0)
     titles = [title for of_suite in left_out.values() for title in of_suite]
@@ -81,8 +75,6 @@ def morning_content(
             overview.suite_rows(night, [entry for entry in alive if entry.suite == suite], usual, site)
             for suite, night in tonight.items()
         ],
-        "flakes": overview.flake_rows(flakes, past, site),
-        "flakes_over": sum(flake.pattern == overview.OVER for flake in flakes),
         "strip_nights": STRIP_NIGHTS,
         "stopped": overview.stopped(
             [entry for entry in past.entries.values() if not _is_alive(entry, tonight)], newest

@@ -1,16 +1,14 @@
-"""Lower part of the morning page: failures, tonight's experiments, flakes, and stopped experiments."""
+"""Lower part of the morning page: failures, tonight's experiments, and stopped experiments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 import numpy as np
 
 from analysis.history.regressions.findings import (
     EntryVerdict,
-    Flake,
     NightFindings,
     RegressionFinding,
     RunVerdict,
@@ -27,17 +25,13 @@ from analysis.pages.report.formatting import (
     count_of,
     day_text,
     number,
-    percent,
     value_text,
 )
 from experiments.campaigns.nights import run_title
 
-FLAKES_SHOWN = 60
 WHY_MAX = 160
 _BETWEEN = "; "
 """Separator of reasons, as `analysis.history.regressions.findings` joins them."""
-OVER = "over"
-"""The pattern of failures that have not recurred for a while."""
 _KINDS = {"expectation": "Failed", "fidelity": "Invalid", "crash": "Crashed", "harness": "Could not run"}
 
 
@@ -232,31 +226,4 @@ def stopped(entries: Sequence[NightSuiteEntry], newest: str) -> list[StoppedEntr
             WORDS.get(verdict := worst(entry.nights[entry.last]), verdict),
         )
         for entry in sorted(entries, key=lambda entry: entry.last, reverse=True)
-    ]
-
-
-def flake_rows(flakes: Sequence[Flake], past: EarlierNights, site: Site) -> list[dict[str, Any]]:
-    """Return intermittent failures, the most urgent first; bars are relative to the largest upper bound."""
-    shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
-    full = max((flake.interval[1] for flake in shown), default=1.0) or 1.0
-    return [
-        {
-            "entry": flake.entry,
-            "address": to_entry(flake.suite, flake.entry),
-            "text": shortened_reasons(flake.text),
-            "all": flake.text,
-            "rate": flake.rate,
-            "rate_text": percent(flake.rate),
-            "interval": f"{percent(flake.interval[0])} to {percent(flake.interval[1])}",
-            "rate_share": round(100 * flake.rate / full, 1),
-            "low_share": round(100 * flake.interval[0] / full, 1),
-            "width_share": round(100 * (flake.interval[1] - flake.interval[0]) / full, 1),
-            "failed": flake.failed,
-            "counts": f"{flake.failed} of {flake.runs}",
-            "kind": flake.failure.value,
-            "pattern": f"{flake.pattern} (allowed)" if flake.allowed else flake.pattern,
-            "last": flake.last_failed_night,
-            "last_address": run_address(last, site) if (last := past.run(flake.run)) else None,
-        }
-        for flake in shown
     ]

@@ -57,7 +57,6 @@ def test_a_suite_that_stopped_long_ago_does_not_affect_the_verdict(history: Hist
     assert "<h1>quick: the night of 30\u00a0Jun" in page
     assert held(page) == ("good", "Did everything hold? ✓ Yes 1 of 1 run passed.")
     assert not part(page, "failed")
-    assert not part(page, "flakes")
     stopped = part(page, "stopped")
     assert "<td>old</td>" in stopped
     assert "17\u00a0Feb\u00a02026" in stopped
@@ -79,7 +78,6 @@ def test_an_experiment_removed_from_its_suite_is_not_tonights(history: History, 
     add("quick", JUNE_30)
     page = page_of(history)
     assert "dropped" not in part(page, "tonight")
-    assert "dropped" not in part(page, "flakes")
     assert "dropped" in part(page, "stopped")
 
 

@@ -166,7 +166,7 @@ def test_regressions_of_entries_that_may_fail_are_shown_and_the_night_passes(
     nights.suite(
         f"name: must, set: {NO_TIME}", f"name: may, set: {NO_TIME}, allow_failure: true", budget="1min"
     )
-    checked = NightFindings(NIGHT, tuple(map(finding, worse)), (), (), 2)
+    checked = NightFindings(NIGHT, tuple(map(finding, worse)), (), 2)
     monkeypatch.setattr(checking, "check_night", lambda *_: checked)
     assert nights.run() == code
     assert nights.record.exit_code == code
