@@ -3,16 +3,17 @@
 Every fault on links becomes *effects* (`experiments.planned.effects`). The rule for each link direction at
 each instant:
 
-- it is up unless an active effect changes that; `down` outweighs `blackhole`; - each parameter is that of the
-  latest active `set` that gives it (by time, then by the order in the file), else the topology's; jitter
-  never makes a packet leave before it arrives; - `restore` ends all effects of earlier faults (by time, then
-  order) on a link, or all effects of one fault. Effects on other links continue. A flapping link that is
-  restored stays up; - an effect with `for` ends by itself. Nothing changes after the run's duration.
+- it is up unless an active effect changes that; `down` outweighs `blackhole`;
+- each parameter is that of the latest active `set` that gives it (by time, then by the order in the file),
+  else the topology's; jitter never makes a packet leave before it arrives;
+- `restore` ends all effects of earlier faults (by time, then order) on a link, or all effects of one fault.
+  Effects on other links continue. A flapping link that is restored stays up;
+- an effect with `for` ends by itself. Nothing changes after the run's duration.
 
-Packets that a `set` selects have a separate state: the effects on the link, then the effects on these
-packets. Only real differences become changes. A change carries the name of the fault that caused it: at the
-end of an effect, that of the restore if there was one; if several faults meet in one instant, the last that
-begins there. So the name labels a change; it does not determine whose figures begin with it
+Packets that a `set` selects have a separate state: effects on the link, then effects on these packets.
+Only real differences become changes. A change carries the name of the fault that caused it: at the end of an
+effect, that of the restore if there was one; if several faults meet in one instant, the last that begins
+there. So the name labels a change; it does not determine whose figures begin with it
 (`experiments.planned.strikes`).
 
 A separation drops packets on the region's LAN from one process's host to another's. Several separations may

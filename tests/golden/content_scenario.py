@@ -1,12 +1,14 @@
 """Golden scenarios of peers that subscribe to content: a script has their commands and the results.
 
 The text's form is `tests.golden.space_scenario`'s. There is one attribute, from 0 to 1, so the space has two
-dimensions: a subscription to l..h lies at l,h; an event with the value c affects 0..c x c..1. Commands beside
-those of spaces:
+dimensions: a subscription to l..h lies at l,h; an event with the value c affects 0..c x c..1. Commands
+besides those of spaces:
 
-start b 0.75,0.25 a peer joins at a point, or, with `set join by-load`, at the first one subscribe b 1
-0.2..0.3 to a range, as the peer's subscription 1 unsubscribe b 1 publish a 0.25 an event kept who has how
-many subscriptions and copies, and replicas
+    start b 0.75,0.25         a peer joins at a point, or, with `set join by-load`, at the first one
+    subscribe b 1 0.2..0.3    to a range, as the peer's subscription 1
+    unsubscribe b 1
+    publish a 0.25            an event
+    kept                      list each peer's number of subscriptions and copies, and its replicas
 
 `delivered` shows what subscribers get.
 """

@@ -1,4 +1,4 @@
-"""Runs of systems that ship, on real packets; a system that is not here is left out, and that is said."""
+"""Runs of bundled systems on real packets; a system that is not installed is skipped with a message."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def run_with_cut(
 ) -> RunDirectory:
     """Run a system with a client of each kind and a server of this role in each region.
 
-    The link between the last two regions is cut from 2 s on. faults: other ones in its place.
+    The link between the last two regions is cut from 2 s on. faults: instead of the cut.
     """
     cut = "[r1, r2]" if topology == "three-regions" else "[r0, r1]"
     text = CUT.format(
@@ -84,7 +84,7 @@ def run_with_cut(
 
 
 def lost_events(run: RunDirectory) -> dict[tuple[int, str], int]:
-    """Return how many events of a stream each client lost, where it did."""
+    """Return the number of events of a stream that each client lost, without clients that lost none."""
     rows = pq.read_table(run.table("deliveries")).to_pylist()
     return {(row["stream"], row["client"]): row["lost"] for row in rows if row["lost"]}
 

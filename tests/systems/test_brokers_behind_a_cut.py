@@ -29,7 +29,7 @@ PREFETCH = 1000
     ],
 )
 def test_queued_events_arrive_when_the_link_is_back(tmp_path, system, server, parameters):
-    """Also as members of etcd write them: in chunks of HTTP, and in base64 to and from clients."""
+    """Include members of etcd, which write events in chunks of HTTP, and in base64 to and from clients."""
     run = run_with_cut(
         tmp_path, system, server, parameters=parameters, cut_s=CUT_S, duration=12, rate=20, drain=60
     )
@@ -54,7 +54,7 @@ class TestRabbitmq:
         partial(run_with_cut, system="rabbitmq", server="broker", rate=20, cut_s=CUT_S, drain=60)
     )
 
-    def test_a_link_that_is_given_up_brings_again_what_it_had_not_acknowledged(self, tmp_path):
+    def test_a_reopened_link_repeats_unacknowledged_events(self, tmp_path):
         parameters = "{heartbeat: 1s, reconnect_s: 1, connect: 2s}"
         run = self.run(tmp_path, parameters=parameters, duration=14)
         for host in ("r1-broker-0", "r2-broker-0"):
@@ -99,7 +99,7 @@ class TestZeromq:
         behind = {(1, "r2-subscriber-0"), (2, "r1-subscriber-0")}
         assert lost_events(run).keys() == (behind if is_lossy else set())
 
-    def test_heartbeats_give_a_silent_connection_up_and_what_waited_is_lost(self, tmp_path):
+    def test_heartbeats_close_a_silent_connection_and_its_queued_events_are_lost(self, tmp_path):
         run = self.run(tmp_path, parameters="{high_water: 0, heartbeat: 500ms, patience: 1s}")
         assert any(text.startswith("disconnected") for text in output(run, "r1-proxy-0"))
         assert run.read_summary()["events"]["lost"] > 100 * (6 - 2)

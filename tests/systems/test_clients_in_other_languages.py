@@ -29,7 +29,7 @@ def roles_on_the_page(client: str) -> dict[str, object]:
 
 
 def with_client(system: str, client: str, folder: Path) -> None:
-    """Copy a system that ships and replace its client by this one."""
+    """Copy a bundled system and replace its client by this one."""
     shutil.copytree(FOLDER / system, folder / system)
     shutil.copy(CLIENTS / client, folder / system)
     file = folder / system / "system.yaml"

@@ -1,4 +1,4 @@
-"""DDS on real packets: within the lease a cut loses nothing; beyond it, all its events."""
+"""DDS on real packets: a cut within the lease loses no event; a longer one loses all its events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The system of docs/bring-your-own.md, as it stands there, on real packets."""
+"""The system of docs/bring-your-own.md, exactly as printed, on real packets."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def the_page(tmp_path_factory) -> RunDirectory:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_the_page_is_a_system_that_works(the_page, tmp_path, capsys):
+def test_the_documented_system_works(the_page, tmp_path, capsys):
     run = the_page
     summary = run.read_summary()
     assert summary["events"]["published"] > 600
@@ -64,7 +64,7 @@ def test_the_page_is_a_system_that_works(the_page, tmp_path, capsys):
 
 
 def unseen(run: RunDirectory, why: str) -> None:
-    """As if the system's file said that its packets show no events."""
+    """Return the system as if its file declared that packets do not show events."""
     record = json.loads(run.run_json.read_text())
     record["plan"]["declared"]["marked"] = {"seen": "never", "why": why}
     run.run_json.write_text(json.dumps(record))

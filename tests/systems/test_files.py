@@ -1,4 +1,4 @@
-"""Files of systems: what is wrong is one line that names file, line and field, before anything starts."""
+"""Files of systems: an error is one line that names file, line and field, before anything starts."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def planned(folder, capsys) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_plan_has_all_that_will_be_started(folder, capsys):
+def test_a_plan_has_all_programs_that_will_be_started(folder, capsys):
     plan = planned(folder, capsys)
     assert plan["system"] == "post"
     assert plan["declared"]["roles"] == {"office": ["server"], "sender": ["publisher"]}
@@ -74,7 +74,7 @@ def test_a_plan_has_all_that_will_be_started(folder, capsys):
 
 
 def takes_topics(folder: Path) -> None:
-    """Let the system take topics, and the experiment have some."""
+    """Let the system support topics, and the experiment have some."""
     replace(folder / FILE, "contract: {", "workloads: [stream, topics]\ncontract: {since: subscription, ")
     replace(folder / "letters.yaml", "{event", f"{{{TOPICS}event")
 
@@ -105,12 +105,12 @@ def test_the_workload_determines_the_audience_if_a_system_takes_several_kinds(fo
 
 
 @pytest.mark.parametrize("named", ["./post", "post/system.yaml"])
-def test_a_path_starts_from_the_experiments_folder(folder, capsys, named):
+def test_a_path_is_relative_to_the_experiments_folder(folder, capsys, named):
     replace(folder / "letters.yaml", "system: ./post", f"system: {named}")
     assert planned(folder, capsys)["system"] == "post"
 
 
-def test_a_file_that_changed_is_read_again(folder, capsys):
+def test_a_changed_file_is_read_again(folder, capsys):
     planned(folder, capsys)
     replace(folder / "post" / "system.yaml", "name: post", "name: mail")
     assert planned(folder, capsys)["system"] == "mail"
@@ -199,7 +199,7 @@ def test_a_system_without_known_messages_has_no_dissector(capsys):
 
 
 @pytest.mark.parametrize("name", system_names())
-def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
+def test_a_bundled_system_has_a_description_and_ways_to_install_it(name):
     shipped = load_system(name)
     assert shipped.system.declared.name == name
     assert shipped.description
@@ -209,7 +209,7 @@ def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
 
 
 @pytest.mark.parametrize("marked", [{"seen": "never", "why": "compressed"}, {"seen": "tls", "why": ""}])
-def test_a_system_says_whether_packets_show_its_events(folder, capsys, marked):
+def test_a_system_declares_whether_packets_show_its_events(folder, capsys, marked):
     given = ", ".join(f"{key}: {value}" for key, value in marked.items() if value)
     replace(folder / FILE, "ports: [port]", f"ports: [port]\nmessages: {{{given}}}")
     assert planned(folder, capsys)["declared"]["marked"] == marked
@@ -229,10 +229,8 @@ CLERK = """\
         ("link-failure", [None]),  # our own nodes find each other in any order
     ],
 )
-def test_clients_start_when_those_that_serve_are_ready_and_those_whom_they_may_wait_for(
-    folder, experiment, groups
-):
-    """Clients could not reach them before, and many programs then give up."""
+def test_clients_start_when_the_servers_are_ready(folder, experiment, groups):
+    """Check it, because clients could not reach the servers before, and many programs then give up."""
     replace(folder / FILE, "  sender:\n", f"{CLERK}  sender:\n")
     replace(folder / "letters.yaml", "office: 1", "office: 1, clerk: 1")
     chosen = load_experiment(str(folder / experiment) if experiment.endswith("yaml") else experiment)
@@ -244,7 +242,7 @@ def test_clients_start_when_those_that_serve_are_ready_and_those_whom_they_may_w
 
 
 @pytest.mark.parametrize(("given", "is_told"), [("{within: 40s}", True), ("{line: a, within: 40s}", False)])
-def test_a_client_says_itself_when_it_is_ready_unless_its_file_does(folder, capsys, given, is_told):
+def test_a_client_reports_readiness_unless_its_file_has_a_condition(folder, capsys, given, is_told):
     replace(folder / FILE, "    env: {NAME", f"    ready: {given}\n    env: {{NAME")
     ready = planned(folder, capsys)["programs"]["roles"]["sender"]["ready"]
     assert (ready["is_told"], ready["within_us"]) == (is_told, 40_000_000)

@@ -1,4 +1,4 @@
-"""GossipSub's peers on real packets: what a cut link does not carry comes round it, by other peers."""
+"""GossipSub's peers on real packets: other peers carry events around a cut link."""
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,7 +21,7 @@ def run(tmp_path_factory) -> RunDirectory:
 
 
 @pytest.mark.parametrize(("host", "stream"), [("r2-subscriber-0", 1), ("r1-subscriber-0", 2)])
-def test_while_the_link_is_cut_events_come_by_the_peer_in_the_third_region(run, host, stream):
+def test_during_a_cut_events_arrive_through_the_third_region(run, host, stream):
     cut, *_, heal = run.read_run().changes
     transfers = pq.read_table(run.table("transfers"))
     mine = transfers.filter(
@@ -36,7 +36,7 @@ def test_while_the_link_is_cut_events_come_by_the_peer_in_the_third_region(run, 
     assert set(senders) <= {"r0-subscriber-0", f"{host[:2]}-subscriber-0"}
 
 
-def test_nothing_is_lost_or_comes_twice_and_packets_say_the_same(run):
+def test_no_event_is_lost_or_duplicated_and_packets_agree(run):
     events = run.read_summary()["events"]
     assert events["published"] > 500
     assert events["lost"] == events["duplicated"] == events["stray"] == events["corrupted"] == 0

@@ -1,4 +1,6 @@
-"""Programs with wrong clocks, full or slow disks, little processor time or memory: what they see, and do."""
+"""Programs with wrong clocks, full or slow disks, little processor time or memory: effects of these
+faults.
+"""
 
 import json
 import os
@@ -74,7 +76,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 def ahead(run: RunDirectory, host: str, at_s: float) -> float:
-    """How far a program's clock was ahead at this time of the run: its line before, by the log's time."""
+    """Return how far a program's clock was ahead at this time of the run: its last line, by the log's
+    time.
+    """
     zero_ns = run.read_run().times.zero_ns
     assert zero_ns is not None
     lines = [json.loads(line) for line in run.log(host).read_text().splitlines()]
@@ -83,7 +87,7 @@ def ahead(run: RunDirectory, host: str, at_s: float) -> float:
 
 
 def actions_on(run: RunDirectory, process: str) -> list[str]:
-    """Return what was done to a process, in order; all of it took effect."""
+    """Return the actions on a process, in order; all of them took effect."""
     carried = [each for each in run.read_run().changes_applied if each[0].process == process]
     assert all(applied.applied_ns is not None for _, applied in carried)
     return [str(change.action) for change, _ in carried]
@@ -108,7 +112,7 @@ class TestRun:
         assert len(times) > 50
         assert all(-JITTER_S < time_s < 6 + JITTER_S for time_s in times)
 
-    def test_a_program_on_a_full_disk_is_told_so_until_there_is_room_again(self, run: RunDirectory) -> None:
+    def test_a_program_on_a_full_disk_gets_errors_until_there_is_room(self, run: RunDirectory) -> None:
         assert output(run, "r0-writer-0") == [
             *("an empty disk", "4 MB free", "written", "ENOSPC"),
             *("earlier pages", "0 MB free", "ENOSPC", "written", "ENOSPC"),
@@ -118,7 +122,7 @@ class TestRun:
             *("fill", "kill", "restart", "unfill", "fill", "kill", "replace", "unfill")
         ]
 
-    def test_a_program_waits_for_its_slow_disk_also_when_it_is_started_again(self, run: RunDirectory) -> None:
+    def test_a_program_waits_for_its_slow_disk_also_after_a_restart(self, run: RunDirectory) -> None:
         assert output(run, "r0-waiter-0") == ["at once", "waited", "at once"]
         assert actions_on(run, "r0/waiter-0") == ["slow-disk", "kill", "restart", "unslow-disk"]
 
@@ -126,7 +130,7 @@ class TestRun:
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
-def test_limits_hold_and_a_lack_of_memory_ends_a_program_as_expected(folder: Path) -> None:
+def test_limits_are_enforced_and_a_lack_of_memory_ends_a_program(folder: Path) -> None:
     text = with_roles("worker", "hoarder").replace("duration: 6s", "duration: 2500ms")
     run = run_on_packets(folder, text + THROTTLES)
     record = run.read_run()
@@ -194,7 +198,7 @@ def test_a_go_program_cannot_have_a_wrong_clock(folder: Path, capsys: pytest.Cap
     assert "nats-server is a Go program, which reads the clock without the C library" in line
 
 
-def test_what_starts_a_program_is_looked_through(tmp_path: Path) -> None:
+def test_scripts_that_start_a_program_are_examined(tmp_path: Path) -> None:
     static = bytearray(Path("/bin/sh").resolve().read_bytes()[:4096])
     table, entry_bytes, count = (
         int.from_bytes(static[at : at + size], "little") for at, size in ((32, 8), (54, 2), (56, 2))

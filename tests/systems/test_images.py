@@ -72,23 +72,23 @@ def cache(tmp_path_factory):
 class TestOnPackets:
     pytestmark = needs("nats", always=True)
 
-    def test_events_go_through_it_before_and_after_the_cut(self, made):
+    def test_events_pass_the_broker_before_and_after_the_cut(self, made):
         events = made[1].read_summary()["events"]
         assert events["published"] > 400
         assert events["delivered"] > 500
         assert events["stray"] == events["corrupted"] == 0
 
-    def test_it_was_killed_and_ran_again(self, made):
+    def test_the_broker_was_killed_and_restarted(self, made):
         ends = [each.exit for each in made[1].read_run().processes if each.name == "r0/server-0"]
         assert next(end.signal for end in ends if end is not None) == 9
         assert sum("Server is ready" in text for text in output(made[1], "r0-server-0")) == 2
 
-    def test_all_that_it_writes_is_on_the_disk_that_is_full(self, made):
+    def test_all_files_of_the_broker_are_on_the_full_disk(self, made):
         said = output(made[1], "r0-writer-0")
         full = [number for number, text in enumerate(said) if text != "room"]
         assert 0 < full[0] <= full[-1] < len(said) - 1
 
-    def test_the_record_says_what_ran(self, made):
+    def test_the_record_names_the_image_and_program(self, made):
         expected, run = made
         assert run.read_run().versions["nats.tar"] == expected
 
@@ -132,7 +132,7 @@ def test_a_role_with_an_image_is_checked(tmp_path, capsys, monkeypatch, cache, o
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_an_image_is_unpacked_once_and_what_was_killed_is_removed(tmp_path, monkeypatch, kept):
+def test_an_image_is_unpacked_once_and_leftovers_are_removed(tmp_path, monkeypatch, kept):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     layer = layer_of("sh")
     packed = saved(tmp_path / "a.tar", {"a:1": (configuration([layer]), [layer])})
@@ -155,7 +155,7 @@ def test_an_image_is_unpacked_once_and_what_was_killed_is_removed(tmp_path, monk
 
 
 def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypatch, cache):
-    """The program need not be installed then; paths are relative to the experiment."""
+    """Do not install the program; use paths relative to the experiment."""
     layer = layer_of("nats-server")
     labels = {"org.opencontainers.image.version": "2.12.1"}
     config = configuration([layer], Entrypoint=["other"], User="1", Labels=labels)
@@ -182,7 +182,7 @@ def test_an_experiment_replaces_a_program_by_an_image(tmp_path, capsys, monkeypa
     assert "n.yaml:7: sweep.images.server: " in capsys.readouterr().err
 
 
-def test_a_resumed_sweep_says_that_an_image_is_another_one(tmp_path, monkeypatch, cache):
+def test_a_resumed_sweep_reports_a_changed_image(tmp_path, monkeypatch, cache):
     layer = layer_of("nats-server")
     saved(tmp_path / "new.tar", {"nats:2": (configuration([layer]), [layer])})
     text = "name: n\ntopology: two-regions\nsystem: nats\nduration: 5s\nroles: {server: 1, publisher: 1}\n"

@@ -1,11 +1,11 @@
-"""iroh on real packets, which are encrypted: a connection outlives a short cut and loses nothing."""
+"""iroh on real packets, which are encrypted: a connection survives a short cut and loses no event."""
 
 from tests.systems.on_packets import needs, run_with_cut
 
 pytestmark = needs("iroh")
 
 
-def test_a_connection_outlives_a_short_cut_and_loses_nothing(tmp_path):
+def test_a_connection_survives_a_short_cut_and_loses_no_event(tmp_path):
     run = run_with_cut(tmp_path, "iroh", cut_s=5, duration=16)
     summary = run.read_summary()
     assert summary["events"]["published"] > 2000

@@ -1,4 +1,4 @@
-"""Mosquitto's bridges on real packets: a link fails and comes back, a broker is killed and comes back."""
+"""Mosquitto's bridges on real packets: a link fails and returns, a broker is killed and restarted."""
 
 import re
 
@@ -26,7 +26,7 @@ def run(tmp_path_factory) -> RunDirectory:
 
 
 def dropped_for(run: RunDirectory, region: str) -> set[str]:
-    """Sessions whose queue was full at the region's broker, by what it says."""
+    """Return the sessions whose queue was full at the region's broker, according to its log."""
     log = run.log(f"{region}-broker-0").read_text()
     return set(re.findall(r"being dropped for client ([^ ]+?)\.\"", log))
 
@@ -43,12 +43,12 @@ def test_events_beyond_a_bridges_queue_are_lost_behind_it(run):
 
 @pytest.mark.parametrize(("stream", "region"), [(1, "r1"), (2, "r2")])
 def test_clients_not_behind_the_bridge_lose_only_what_their_broker_dropped(run, stream, region):
-    """A subscriber's queue is as short as a bridge's: a busy machine fills that, too."""
+    """Allow drops at a subscriber, whose queue is as short as a bridge's: a busy machine fills it, too."""
     is_lossy = (stream, f"{region}-subscriber-0") in lost_events(run)
     assert not is_lossy or f"{region}/subscriber-0" in dropped_for(run, region)
 
 
-def test_a_killed_broker_is_one_process_with_two_lives(run):
+def test_a_killed_broker_is_one_process_with_two_generations(run):
     record = run.read_run()
     ends = [each.exit for each in record.processes if each.name == "r0/broker-0"]
     assert next(end.signal for end in ends if end is not None) == 9
@@ -57,7 +57,7 @@ def test_a_killed_broker_is_one_process_with_two_lives(run):
     assert sum("running" in line for line in output(run, "r0-broker-0")) == 2
 
 
-def test_nothing_is_wrong_but_what_is_lost_and_packets_and_clients_say_the_same(run):
+def test_events_are_only_lost_and_packets_and_clients_agree(run):
     events, agreement = run.read_summary()["events"], run.read_summary()["agreement"]
     assert events["published"] > 1000
     assert events["stray"] == events["corrupted"] == events["published_twice"] == 0
@@ -69,7 +69,7 @@ def test_nothing_is_wrong_but_what_is_lost_and_packets_and_clients_say_the_same(
 
 
 def an_event_that_came(run: RunDirectory) -> int:
-    """One of stream 0 at r2's subscriber: with so short a queue, a busy broker drops some."""
+    """Return an event of stream 0 at r2's subscriber: with so short a queue, a busy broker drops some."""
     records, _ = read_records(run.host_deliveries("r2-subscriber-0").read_bytes())
     return next(each.first_seq for each in records if each.kind == RecordKind.DELIVERED and each.stream == 0)
 

@@ -1,4 +1,4 @@
-"""Requirements of systems: recent programs, and packages where Node.js finds them."""
+"""Requirements of systems: minimum versions of programs, and packages where Node.js finds them."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_a_program_that_is_too_old_is_missing(tmp_path, said, at_least, is_enoug
     assert list(missing([need], program(tmp_path, said), tmp_path)) == ([] if is_enough else [need])
 
 
-def test_a_program_that_is_not_there_is_missing_whatever_its_version(tmp_path):
+def test_an_absent_program_is_missing_whatever_the_needed_version(tmp_path):
     need = Need("program", "tool", "buy one", ("tool", "--version"), "1")
     assert list(missing([need], str(tmp_path), tmp_path)) == [need]
 
@@ -52,7 +52,7 @@ def test_a_package_is_found_beside_the_system_or_above(tmp_path, at):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 3}'])
-def test_a_package_that_does_not_tell_its_version_has_none(tmp_path, text):
+def test_a_package_without_a_version_has_none(tmp_path, text):
     package = tmp_path / "node_modules" / "office"
     package.mkdir(parents=True)
     (package / "package.json").write_text(text)

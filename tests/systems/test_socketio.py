@@ -1,4 +1,4 @@
-"""Socket.IO on real packets: a connection that is given up in a cut loses its events, others lose none."""
+"""Socket.IO on real packets: a connection that is closed in a cut loses its events, others lose none."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = needs("socketio")
     [("{}", False), ("{ping_interval: 1s, ping_timeout: 1s}", True)],
     ids=["pings every 25 s", "pings every second"],
 )
-def test_only_short_pings_give_a_connection_up_in_a_short_cut(tmp_path, parameters, is_lossy):
+def test_only_short_ping_intervals_close_a_connection_in_a_short_cut(tmp_path, parameters, is_lossy):
     run = run_with_cut(tmp_path, "socketio", "server", parameters=parameters, cut_s=5, duration=14)
     summary = run.read_summary()
     assert ("connection to 10.1.0.2 ended" in run.log("r2-server-0").read_text()) is is_lossy

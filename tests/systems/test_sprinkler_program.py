@@ -1,4 +1,4 @@
-"""Sprinkler's nodes as programs, on real packets: what markers show of them is what their own codec reads."""
+"""Sprinkler's nodes as programs, on real packets: their markers show the same events as their codec."""
 
 from collections import Counter
 from itertools import permutations
@@ -40,7 +40,7 @@ def the_run(tmp_path_factory) -> RunDirectory:
     return run_on_packets(tmp_path_factory.mktemp("programs"), EXPERIMENT)
 
 
-def test_nothing_is_lost_and_packets_agree_with_what_clients_wrote_down(the_run):
+def test_no_event_is_lost_and_packets_agree_with_the_clients_records(the_run):
     summary = the_run.read_summary()
     events = summary["events"]
     assert events["published"] > 1200

@@ -1,4 +1,4 @@
-"""A system of programs that speak TLS, on real packets: read with the keys that its programs log."""
+"""Programs that use TLS, on real packets, decrypted with the keys that they log."""
 
 import shutil
 import stat

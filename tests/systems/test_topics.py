@@ -1,4 +1,6 @@
-"""Programs with topics on real packets: each subscriber gets its own ones; who asks for others is judged."""
+"""Programs with topics on real packets: each subscriber gets its own topics; wrong subscriptions are
+detected.
+"""
 
 import shutil
 
@@ -37,7 +39,9 @@ LEFT_OUT = "t0"
 
 
 def with_wrong_clients(folder) -> None:
-    """Mosquitto, with a role that subscribes to everything and one that leaves a topic out, unsaid."""
+    """Return Mosquitto with one role that subscribes to every topic and one that silently leaves a topic
+    out.
+    """
     system = folder / "mosquitto"
     shutil.copytree(FOLDER / "mosquitto", system)
     text = (system / "subscriber.py").read_text()
@@ -66,7 +70,7 @@ def rows_of(run: RunDirectory, role: str) -> list[dict]:
 
 
 def follows(run: RunDirectory) -> set[tuple[str, int]]:
-    """Each host, and each stream that it is to get."""
+    """Yield each host with each stream that it must get."""
     processes = run.read_run().plan.processes
     return {(process.host, each.number) for process in processes for each in process.subscriptions}
 
@@ -91,7 +95,7 @@ class TestCut:
         assert behind
         assert all((lost[each] > 0) == (each in behind) for each in lost), lost
 
-    def test_subscribing_to_too_much_gives_stray_events_and_to_too_little_loses_some(self, cut):
+    def test_too_many_subscriptions_give_stray_events_and_too_few_lose_events(self, cut):
         theirs, rows = follows(cut), rows_of(cut, "greedy")
         assert all(bool(row["stray"]) == ((row["client"], row["stream"]) not in theirs) for row in rows)
         assert any(row["stray"] for row in rows)
@@ -99,7 +103,7 @@ class TestCut:
         assert {(row["client"], row["stream"]) for row in left_out} & theirs
         assert all(row["lost"] == row["published"] > 20 for row in left_out)
 
-    def test_the_run_fails_for_them(self, cut):
+    def test_a_run_with_wrong_subscriptions_fails(self, cut):
         summary = cut.read_summary()
         broken = {each["text"] for each in summary["expectations"] if not each["held"]}
         assert broken == {"events.stray == 0"}, "losses break nothing that Mosquitto promises"
@@ -117,7 +121,7 @@ class TestCut:
         pytest.param("zeromq", "proxy", marks=needs("zeromq")),
     ],
 )
-def test_subscriptions_change_while_events_come(tmp_path, system, server):
+def test_subscriptions_change_while_events_arrive(tmp_path, system, server):
     run = run_on_packets(tmp_path, CHANGING.replace("SYSTEM", system).replace("SERVER", server))
     summary = run.read_summary()
     assert summary["events"]["stray"] == summary["events"]["duplicated"] == 0

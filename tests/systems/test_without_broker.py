@@ -1,4 +1,6 @@
-"""A system without a broker, on real packets: publishers send to subscribers, and forget some in a cut."""
+"""A system without a broker, on real packets: publishers send to subscribers, and forget some during a
+cut.
+"""
 
 import shutil
 from pathlib import Path
@@ -31,7 +33,7 @@ def summary(tmp_path_factory):
 @pytest.mark.network
 @pytest.mark.slow
 class TestForgottenSubscribers:
-    def test_a_stream_that_never_comes_again_fails_the_run_and_is_named(self, summary):
+    def test_a_stream_that_never_resumes_fails_the_run_and_is_named(self, summary):
         assert summary["convergence"]["stalled"] == 2
         flows = [each for each in summary["expectations"] if each["text"] == "convergence.stalled == 0"]
         assert flows == [{"text": "convergence.stalled == 0", "value": 2, "held": False}]

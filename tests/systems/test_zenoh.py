@@ -1,4 +1,4 @@
-"""Zenoh's routers on real packets: a link fails for longer than their lease, and they give it up."""
+"""Zenoh's routers on real packets: a link fails for longer than their lease, and they close it."""
 
 import pytest
 
@@ -17,13 +17,15 @@ def run(tmp_path_factory) -> RunDirectory:
 
 
 @pytest.mark.parametrize("router", ["r0-router-0", "r1-router-0"])
-def test_both_ends_give_the_link_up_and_link_again(run, router):
+def test_both_ends_close_the_link_and_reconnect(run, router):
     linked = [text.partition(":")[0] for text in output(run, router) if "linked:" in text]
     assert linked[-3:] == ["all linked", "linked", "all linked"]
 
 
 def test_only_events_across_the_link_are_lost(run):
-    """How long differs: some runs lose the events of a lease, others all of one direction until the heal."""
+    """Allow different durations: some runs lose the events of a lease, others all of one direction until the
+    heal.
+    """
     summary = run.read_summary()
     events = summary["events"]
     assert events["published"] > 700

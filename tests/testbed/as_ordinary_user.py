@@ -1,10 +1,10 @@
 """Runs a command as an ordinary user, when the tests run as root.
 
-`python -m tests.testbed.as_ordinary_user HOME COMMAND…`, in a mount namespace of its own (see `ordinary`):
-where the interpreter or the home lies in a directory that is not everybody's, that directory is hidden behind
-one that holds just them; then everything is given up and the command takes this process's place. So no
-directory is opened to others here, and none is closed before the command's eyes: pytest makes the one of all
-its sessions root's again whenever another session begins.
+`python -m tests.testbed.as_ordinary_user HOME COMMAND…`, in its own mount namespace (see `ordinary`). If the
+interpreter or the home is in a directory that other users cannot enter, a mount with only these paths hides
+that directory. Then the process drops all privileges and becomes the command. So no directory is opened to
+others on this machine, and none is closed for the command: pytest makes the directory of all its sessions
+root's again whenever another session begins.
 """
 
 import os
@@ -27,7 +27,7 @@ def ordinary(command: Sequence[str], home: Path) -> list[str]:
 
 
 def make_reachable(*paths: Path) -> None:
-    """Let everybody reach these paths, in this mount namespace only."""
+    """Make these paths accessible to all users, in this mount namespace only."""
     behind: dict[Path, list[Path]] = {}
     for path in paths:
         closed = [parent for parent in reversed(path.parents) if not parent.stat().st_mode & stat.S_IROTH]

@@ -44,7 +44,7 @@ def process_running(token: str, *beginning: str) -> int:
 
 
 def network_namespaces() -> set[str]:
-    """Every network namespace that has a process."""
+    """Return every network namespace that has a process."""
     seen = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -96,7 +96,9 @@ def host_interfaces() -> set[str]:
 
 
 def assert_nothing_left(token: str, namespaces: set[Namespace], interfaces: set[str]) -> None:
-    """Wait until the kernel has cleaned up: no process, no run namespace in use, no new interface here."""
+    """Wait until the kernel has cleaned up; then no process, namespace of the run, or new interface
+    remains.
+    """
     names = {namespace.name for namespace in namespaces}
     wait_until(lambda: not processes_of(token), f"the end of {processes_of(token)}")
     wait_until(lambda: not names & network_namespaces(), "the end of the run's network namespaces")
@@ -104,7 +106,7 @@ def assert_nothing_left(token: str, namespaces: set[Namespace], interfaces: set[
 
 
 def wait_until(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait for something that nothing can tell us of."""
+    """Wait for a condition that gives no notification."""
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"waited {patience_s} s for {what}"

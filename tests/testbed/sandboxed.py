@@ -24,7 +24,9 @@ TIMEOUT_S = 300.0
 
 
 def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call `function(*arguments)` in a sandbox of its own; its result. Raises AssertionError if it raises."""
+    """Call `function(*arguments)` in a separate sandbox and return its result. Raises AssertionError if it
+    raises.
+    """
     return _result(*_warm().call(_name(function), arguments, TIMEOUT_S))
 
 
@@ -80,7 +82,7 @@ def _popen(command: list[str]) -> subprocess.Popen[str]:
 
 
 def main(side: str, name: str, arguments: str) -> int:
-    """Outside: make the sandbox. Inside: call the function, with standard output kept for its result."""
+    """Make the sandbox (outside), or call the function, with standard output kept for its result (inside)."""
     if side == "outside":
         inner = [sys.executable, "-m", "tests.testbed.sandboxed", "inside", name, arguments]
         done = run_in_sandbox(inner, timeout_s=TIMEOUT_S)

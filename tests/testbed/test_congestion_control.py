@@ -19,16 +19,16 @@ def _reno_and_bbr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_reno_and_bbr")
-def test_another_one_is_refused_with_those_that_are_allowed():
+def test_a_forbidden_congestion_control_is_refused_with_the_allowed_ones():
     with pytest.raises(MachineError, match=r"cubic is not allowed on this machine \(allowed: reno, bbr\)"):
         congestion_control.check(dataclasses.replace(PLAN, congestion_control="cubic"))
 
 
 @pytest.mark.usefixtures("_reno_and_bbr")
 @pytest.mark.parametrize("asked", ["reno", "bbr", None])
-def test_an_allowed_one_and_the_default_pass(asked: str | None):
+def test_an_allowed_congestion_control_and_the_default_pass(asked: str | None):
     congestion_control.check(dataclasses.replace(PLAN, congestion_control=asked))
 
 
-def test_this_machine_s_default_is_one_that_it_allows():
+def test_this_machines_default_is_allowed():
     assert congestion_control.default() in congestion_control.allowed()

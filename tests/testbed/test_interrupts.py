@@ -25,7 +25,7 @@ def test_work_beyond_its_limit_is_interrupted_with_the_reason(seconds):
     assert limit == Limit(passed=True, by_user=False)
 
 
-def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_interrupt():
+def test_the_users_interrupt_is_recorded_even_if_python_drops_it():
     def work() -> None:
         with contextlib.suppress(KeyboardInterrupt):  # as a callback of a weak reference
             signal.raise_signal(signal.SIGINT)
@@ -36,7 +36,7 @@ def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_int
 
 
 class Collected:
-    """A run that is interrupted while it is collected."""
+    """A run that is interrupted during garbage collection."""
 
 
 def interrupt_where_it_is_dropped() -> None:
@@ -46,13 +46,13 @@ def interrupt_where_it_is_dropped() -> None:
     time.sleep(10)
 
 
-def test_an_interrupt_that_python_drops_comes_again_and_nothing_is_said_of_it(capfd):
+def test_an_interrupt_that_python_drops_is_repeated_silently(capfd):
     with none_dropped(), pytest.raises(KeyboardInterrupt):
         interrupt_where_it_is_dropped()
     assert capfd.readouterr() == ("", "")
 
 
-def test_one_that_comes_while_it_is_asked_for_again_is_asked_for_once_more(capfd, monkeypatch):
+def test_an_interrupt_during_the_repetition_is_repeated_again(capfd, monkeypatch):
     real = threading.Timer.start
     late = [True, False]
 
@@ -73,7 +73,7 @@ HANDLED = (signal.SIGALRM, signal.SIGINT, signal.SIGTERM)
 
 @pytest.fixture
 def restored():
-    """Fails if anything of it is left."""
+    """Fail if a handler or timer remains."""
     handlers = [signal.getsignal(number) for number in HANDLED]
     yield
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -91,9 +91,7 @@ def test_work_within_its_limit_is_not_interrupted(restored):
 
 
 @pytest.mark.parametrize("at_the_end", [False, True])
-def test_a_time_that_is_over_just_when_work_begins_or_ends_leaves_nothing_behind(
-    restored, monkeypatch, at_the_end
-):
+def test_a_limit_that_expires_as_work_begins_or_ends_leaves_no_timer(restored, monkeypatch, at_the_end):
     real = signal.setitimer
 
     def setitimer(which: int, seconds: float, *more: float) -> None:
@@ -111,7 +109,7 @@ def test_a_time_that_is_over_just_when_work_begins_or_ends_leaves_nothing_behind
     assert limit == Limit(passed=not at_the_end, by_user=False)
 
 
-def test_other_errors_that_python_drops_are_told_as_ever(monkeypatch):
+def test_other_errors_that_python_drops_are_printed_as_usual(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     with none_dropped():

@@ -1,4 +1,4 @@
-"""Plans: who lives where, who is captured, and that a plan depends on its inputs alone."""
+"""Plans: placement of processes, captures, and dependence on the inputs alone."""
 
 import json
 from ipaddress import IPv4Address, IPv4Network
@@ -25,7 +25,7 @@ def plan() -> Plan:
     return plan_of()
 
 
-def test_streams_are_so_many_of_each_region_or_those_of_a_list():
+def test_streams_are_a_number_per_region_or_a_list():
     listed = plan_of(
         "workload.streams=[{region: r2, name: prices, publishers: [r0, r1/driver-0]}, {region: r0}]"
     )
@@ -80,8 +80,8 @@ def test_a_seed_reaches_every_process_and_each_has_its_own(plan):
     assert all(0 <= seed < 2**63 for seed in seeds)
 
 
-def test_a_process_keeps_its_seed_when_others_come():
-    """Or adding a client would change what every other process draws."""
+def test_a_process_keeps_its_seed_when_others_are_added():
+    """Check it, because otherwise a new client would change the random choices of every other process."""
     assert process_seed(1, "r0/proxy-0") == 1063675019314314279
     more = {process.name: process.seed for process in plan_of("roles.client=5").processes}
     for process in plan_of().processes:

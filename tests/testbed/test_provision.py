@@ -1,5 +1,5 @@
-"""The installer says what is missing and why, and installs nothing when nothing is missing or nothing may
-be.
+"""The installer names missing packages with reasons, and installs nothing if none are missing or it may
+not.
 """
 
 import subprocess
@@ -38,14 +38,14 @@ def java(home: Path, path: Path, *, version: str) -> None:
 
 
 def prove(package: Package, path: Path) -> None:
-    """Let that package seem to be installed."""
+    """Make that package seem installed."""
     proof = path / package.proof.lstrip("/")
     proof.parent.mkdir(parents=True, exist_ok=True)
     proof.symlink_to("/bin/true")
 
 
 def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[str]:
-    """Run the script with its additions to PATH neutralised, files looked for in `path`, as another user."""
+    """Run the script without its additions to PATH, with files looked up in `path`, as another user."""
     fake_id = path / "id"
     fake_id.unlink()
     fake_id.write_text(f"#!/bin/sh\necho {uid}\n")
@@ -72,7 +72,7 @@ def test_missing_packages_are_named_with_their_reason_and_exit_code_3_without_su
     assert "chromium" not in result.stderr
 
 
-def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None:
+def test_a_machine_gets_all_packages_that_machines_are_examined_for() -> None:
     provided = {package.name for package in packages() if package.job == "machine"}
     assert set(MACHINE_TOOLS.values()) <= provided
 
@@ -85,7 +85,7 @@ def test_packages_that_get_modules_serve_only_systems_under_test(
     assert ("missing: npm" in said) == is_got
 
 
-def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_job_is_refused(tmp_path: Path) -> None:
     result = provision("runs", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert (result.returncode, result.stderr) == (
         2,
@@ -93,7 +93,7 @@ def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
+def test_only_missing_packages_are_installed(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS, "env")
     calls = tmp_path / "calls"
     fake(path, "apt-get", f'echo "$@" >>{calls}')

@@ -1,4 +1,4 @@
-"""A run that does not fit into this machine is refused before anything of it is made."""
+"""A run that does not fit into this machine is refused before it starts."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -27,19 +27,19 @@ def available(monkeypatch: pytest.MonkeyPatch, size_bytes: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 2 processors and 24 GB."""
+    """Simulate a machine of 2 processors and 24 GB."""
     monkeypatch.setattr(resources.os, "sched_getaffinity", lambda _: {0, 1})
     available(monkeypatch, 20 * GIB)
     monkeypatch.setattr(resources, "memory_bytes", lambda: 24 * 10**9)
 
 
-def test_the_main_job_and_a_hundred_processes_fit_and_have_whole_buffers() -> None:
+def test_the_main_job_and_a_hundred_processes_fit_with_full_buffers() -> None:
     for clients in (1, 23):
         check_resources(plan(clients))
         assert smaller_buffers(plan(clients)) is None
 
 
-def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() -> None:
+def test_a_thousand_processes_on_two_processors_are_refused_with_the_remedy() -> None:
     most = 2 * PROCESSES_PER_PROCESSOR_MAX
     said = rf"1,016 processes are too many for 2 processors, .* at most {most}"
     with pytest.raises(MachineError, match=said):

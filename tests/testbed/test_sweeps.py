@@ -22,10 +22,10 @@ def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) 
     return RunSelection.from_options(file, backend=None, links="auto", seed=seed, repeat=repeat)
 
 
-def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
+def test_too_many_runs_are_refused_before_they_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 10,000 combinations a thousand times each there would be ten million in memory."""
+    """Request a thousand repetitions of 10,000 combinations, ten million runs in memory."""
     monkeypatch.setattr(sweeps, "runs", lambda *_: pytest.fail("all are listed"))
     sizes = ", ".join(f"{n}B" for n in range(10, 20))
     rates = ", ".join(f"{n}/s" for n in range(1, 101))
@@ -55,7 +55,7 @@ def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:
     assert str(error.value) == f"--resume runs/x: {said}"
 
 
-def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
+def test_a_sweep_resumes_with_the_plans_runs_whatever_its_record_contains() -> None:
     record = new_record(DIRECTORY, Points(chosen()), None)
     ended = replace(record.runs[0], state=RunState.DONE, verdict="passed")
     changed = replace(ended, seed=99, values={"workload.rate": "1/s"}, repetition=7)
@@ -66,7 +66,7 @@ def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() 
             record_to_resume(listed, Points(chosen()), DIRECTORY)
 
 
-def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
+def test_a_sweep_resumes_on_the_requested_backend_whatever_its_record_contains() -> None:
     """Forge the record: its digest is no protection, because its author can compute it."""
     record = new_record(DIRECTORY, Points(chosen()), None)
     led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})

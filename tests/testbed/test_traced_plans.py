@@ -1,4 +1,4 @@
-"""A link that follows a trace: what the plan has of it, how faults combine with it, and what is refused."""
+"""A link that follows a trace: its plan, its combination with faults, and refused traces."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def plan_in(tmp_path: Path):
     return make
 
 
-def test_the_plan_has_the_trace_itself_and_what_follows_from_it(plan_in, tmp_path: Path) -> None:
+def test_the_plan_has_the_trace_and_derived_parameters(plan_in, tmp_path: Path) -> None:
     plan = plan_in()
     (link,) = (link for link in plan.links if link.kind == "wan")
     forward, backward = link.trace(LinkDirectionName.FORWARD), link.trace(LinkDirectionName.BACKWARD)
@@ -115,12 +115,12 @@ def test_a_trace_that_no_link_can_follow_is_refused(plan_in, given: dict[str, st
         plan_in(**given)
 
 
-def test_the_synthetic_traces_are_what_is_said_to_draw_them() -> None:
+def test_the_synthetic_traces_can_be_reproduced() -> None:
     for name, text in synthetic.texts().items():
         assert (synthetic.FOLDER / name).read_text() == text, name
 
 
-def test_the_plans_text_says_what_links_follow(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plans_text_names_the_traces_of_links(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["plan", "link-failure-lte"]) == 0
     text = capsys.readouterr().out
     assert "r0-edge  traced delay, traced rate, queue 300packets" in text
@@ -129,7 +129,7 @@ def test_the_plans_text_says_what_links_follow(capsys: pytest.CaptureFixture[str
     )
 
 
-def test_a_file_that_is_not_there_and_a_trace_of_nothing_are_named_with_their_line(tmp_path: Path) -> None:
+def test_missing_files_and_empty_traces_are_errors_with_their_line(tmp_path: Path) -> None:
     for trace, said in (
         ("{rate: nowhere.trace}", r"t.yaml:6: links.0.trace.rate: there is no file .*nowhere.trace"),
         ("{}", r"t.yaml:6: links.0.trace: names no file"),

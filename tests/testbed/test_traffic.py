@@ -1,6 +1,4 @@
-"""Other people's traffic in plans: on hosts of its own, by commands that follow from it; and where it cannot
-be made.
-"""
+"""Background traffic in plans: separate hosts, commands derived from the plan, and refusals."""
 
 import os
 import shutil
@@ -55,7 +53,7 @@ def test_traffic_has_its_own_hosts_and_changes_nothing_else(plan):
     assert (plan.processes, plan.captures, plan.changes) == (plain.processes, plain.captures, plain.changes)
 
 
-def test_each_burst_has_a_port_that_no_other_one_has(plan):
+def test_each_burst_has_its_own_port(plan):
     backup, video = plan.traffic
     assert [(burst.at_us, burst.length_s, burst.port) for burst in backup.bursts] == [(1_000_000, 4, 5201)]
     assert [(burst.at_us, burst.length_s, burst.port) for burst in video.bursts] == [
@@ -65,7 +63,7 @@ def test_each_burst_has_a_port_that_no_other_one_has(plan):
     assert (video.host, video.target, video.until_us) == ("n-traffic", "w-traffic", 30_000_000)
 
 
-def test_a_plan_is_read_as_it_was_written_and_refused_with_a_host_that_is_not_there(plan):
+def test_a_plan_survives_json_and_is_refused_with_an_unknown_host(plan):
     content = plan_to_json(plan)
     assert plan_from_json(content) == plan
     content["traffic"][0]["target"] = "s-traffic"
@@ -73,7 +71,7 @@ def test_a_plan_is_read_as_it_was_written_and_refused_with_a_host_that_is_not_th
         plan_from_json(content)
 
 
-def test_commands_say_all_that_was_asked_for(plan):
+def test_commands_have_all_requested_parameters(plan):
     backup, video = plan.traffic
     assert server_command("/ns", backup.bursts[0])[-5:] == [
         "--server", "--one-off", "--json", "--port", "5201",
@@ -91,7 +89,7 @@ def test_commands_say_all_that_was_asked_for(plan):
     assert datagrams[datagrams.index("--time") + 1] == "2"
 
 
-def test_virtual_time_and_other_machines_refuse_it_in_one_line(plan, tmp_path, capsys):
+def test_virtual_time_and_other_machines_refuse_traffic_in_one_line(plan, tmp_path, capsys):
     given = ["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]
     assert main.run([*given, "--on", "simulator"]) == 2
     assert "traffic: needs real packets, which virtual time does not have" in capsys.readouterr().err
@@ -103,7 +101,7 @@ def test_virtual_time_and_other_machines_refuse_it_in_one_line(plan, tmp_path, c
         backend.adapted(plan)
 
 
-def test_a_machine_without_the_generator_is_told_before_anything_starts(tmp_path, capsys, monkeypatch):
+def test_a_machine_without_the_generator_is_refused_before_the_start(tmp_path, capsys, monkeypatch):
     programs = tmp_path / "bin"
     programs.mkdir()
     for tool in RUN_TOOLS:
@@ -115,7 +113,7 @@ def test_a_machine_without_the_generator_is_told_before_anything_starts(tmp_path
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_that_is_left_early_has_the_traffic_until_then():
+def test_a_run_that_ends_early_has_the_traffic_until_then():
     experiment = load_experiment("star-outages", [TRAFFIC])
     known = InteractiveSchedule(experiment, load_topology(experiment.topology))
     for duration_us, names in ((3_000_000, ["backup", "video"]), (1_500_000, ["video"])):

@@ -1,12 +1,12 @@
-"""A sandbox that stays, and forks one within itself for each call: Python starts and imports once a session.
+"""A sandbox that stays and forks a nested one for each call: Python starts and imports once per session.
 
-A call has network, mount and PID namespaces of its own, and a PID 1 with whose end all ends that it started.
-Inside, `python -m tests.testbed.warm_sandbox` takes a JSON line for each call on standard input,
+A call has its own network, mount and PID namespaces; when its PID 1 ends, all its processes end.
+
+Inside, `python -m tests.testbed.warm_sandbox` reads a JSON line for each call on standard input,
 
     {"function": "MODULE:NAME", "arguments": […], "folder": FOLDER}
 
-writes what the function returns to FOLDER/result and what it says to FOLDER/said, and answers with its exit
-code.
+writes the function's result to FOLDER/result and its output to FOLDER/said, and answers with its exit code.
 """
 
 import ctypes
@@ -35,14 +35,16 @@ END_S_MAX = 2.0
 
 
 class WarmSandbox:
-    """The outside. It starts with the first call, and again after a call that did not end in time."""
+    """The outside of the sandbox. It starts with the first call, and again after a call that did not end in
+    time.
+    """
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._sandbox: Sandbox | None = None
 
     def call(self, name: str, arguments: tuple[Any, ...], timeout_s: float) -> tuple[int, str, str]:
-        """Call MODULE:NAME inside; its exit code, result (JSON) and what it said. Raises TimeoutError."""
+        """Call MODULE:NAME inside; return exit code, result (JSON) and output. Raises TimeoutError."""
         with tempfile.TemporaryDirectory(prefix="cutset-sandboxed-") as folder:
             asked = {"function": name, "arguments": arguments, "folder": folder}
             code = self._ask(json.dumps(asked), timeout_s)
@@ -71,7 +73,9 @@ class WarmSandbox:
         return int(answer)
 
     def close(self) -> None:
-        """End it and all within; idempotent. It is waited for, so that its processor time counts as ours."""
+        """End it and all its processes; idempotent. It waits, so that their processor time counts for this
+        process.
+        """
         sandbox, self._sandbox = self._sandbox, None
         with self._stack:
             if sandbox is not None and sandbox.process.stdin is not None:
@@ -91,7 +95,7 @@ def serve() -> None:
 
 
 def _in_fresh_namespaces(function: str, arguments: list[Any], folder: str) -> int:
-    """Call there, below a PID 1 that waits for nothing else."""
+    """Call the work below a PID 1 that waits for nothing else."""
     said = os.open(Path(folder, SAID), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, source in ((0, nothing), (1, said), (2, said)):

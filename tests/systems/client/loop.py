@@ -1,4 +1,4 @@
-"""A client that is its own system: it gets what it publishes."""
+"""A client that is its own system: it receives what it publishes."""
 
 import cutset_client
 

@@ -1,4 +1,4 @@
-"""Clients of programs record what Cutset's own nodes would, whatever kills them."""
+"""Clients of programs write the same records as Cutset's nodes, also when they are killed."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ def test_publications_and_deliveries_are_recorded_in_order_byte_by_byte(tmp_path
     assert [each.running_crc for each in got] == [each.running_crc for each in published]
 
 
-def test_no_number_is_given_twice_even_if_the_publisher_is_killed(tmp_path, launched):
+def test_no_number_is_reused_even_if_the_publisher_is_killed(tmp_path, launched):
     one = client(tmp_path, LOOP)
     launched.start(one)
     launched.wait_ready(1)
@@ -81,7 +81,7 @@ def test_no_number_is_given_twice_even_if_the_publisher_is_killed(tmp_path, laun
 
 
 @pytest.mark.parametrize("contract", ["sent", "acknowledged"])
-def test_records_say_what_the_contract_says(tmp_path, launched, contract):
+def test_records_follow_the_contract(tmp_path, launched, contract):
     one = client(tmp_path, LOOP, published=contract, since="subscription")
     launched.run_client(one, events=5)
     found, _ = read_records(Path(one.deliveries).read_bytes())
@@ -102,9 +102,7 @@ def test_records_say_what_the_contract_says(tmp_path, launched, contract):
         (("subscriber",), {RecordKind.SUBSCRIBING, RecordKind.SUBSCRIBED}),
     ],
 )
-def test_a_program_is_told_to_publish_what_its_role_publishes_and_subscribes_if_it_does(
-    tmp_path, launched, traits, kinds
-):
+def test_a_program_publishes_and_subscribes_according_to_its_role(tmp_path, launched, traits, kinds):
     one = client(tmp_path, LINES, since="subscription", traits=traits)
     if "publisher" in traits:
         launched.run_client(one, events=5)
@@ -116,7 +114,7 @@ def test_a_program_is_told_to_publish_what_its_role_publishes_and_subscribes_if_
     assert {record.kind for record in found} == {RecordKind.SESSION} | kinds
 
 
-def test_a_payload_that_is_no_event_is_reported_and_not_counted(tmp_path, launched):
+def test_an_invalid_payload_is_reported_and_not_counted(tmp_path, launched):
     code = """
 import cutset_client
 with cutset_client.connect() as session:
@@ -133,8 +131,8 @@ with cutset_client.connect() as session:
     assert records(one, RecordKind.DELIVERED) == []
 
 
-def test_the_wheel_stands_alone(tmp_path):
-    """It has all that it imports, also the two files that are Cutset's own."""
+def test_the_wheel_needs_no_other_package(tmp_path):
+    """Check that the wheel has all modules that it imports, also the two files shared with Cutset."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     copy = tmp_path / "client"
     subprocess.run(["cp", "-rL", str(CLIENT), str(copy)], check=True)
@@ -152,7 +150,7 @@ def test_the_wheel_stands_alone(tmp_path):
     assert "CUTSET_CLIENT is not set: clients are started by `cutset run`" in said.stderr
 
 
-def test_a_marker_comes_back_and_a_changed_payload_is_known():
+def test_a_marker_is_read_back_and_a_changed_payload_is_detected():
     payload = marked(3, 7, 100, 1_000_000_007)
     assert len(payload) == 100
     found = read_marker(payload)
@@ -191,7 +189,7 @@ with cutset_client.connect() as session:
         (UNSAID, "RuntimeError: `sent` was called for none of 100 events: call it before passing on each"),
     ],
 )
-def test_a_client_that_cannot_do_its_work_ends_and_says_why(tmp_path, launched, code, why):
+def test_a_client_that_fails_ends_and_reports_why(tmp_path, launched, code, why):
     quick = WORKLOAD | {"rate_per_s": 5000.0}
     launched.start(client(tmp_path, (sys.executable, "-c", code), quick))
     launched.wait_ready(1)

@@ -1,4 +1,4 @@
-"""Subscribers of topics: which ones they are told to follow, and what of it is put on record."""
+"""Subscribers of topics: their subscriptions over time, and the records of them."""
 
 import sys
 import time
@@ -46,7 +46,7 @@ LINES = (sys.executable, "-m", "cutset_client.stdio", "sh", str(Path(__file__).w
 
 
 def asked(*changes: tuple[int, int, bool]) -> tuple[PlannedSubscription, ...]:
-    """To both streams of each topic, as the workload asks for them."""
+    """Return subscriptions to both streams of each topic, as the workload requests them."""
     return tuple(
         PlannedSubscription(at_us, 2 * topic + number, on)
         for at_us, topic, on in changes
@@ -59,7 +59,7 @@ def told(*changes: tuple[int, int, bool], kind: str = "topics") -> dict[str, obj
     return {"homes": HOMES, "workload": {**TOPICS, "kind": kind}, "subscriptions": subscriptions}
 
 
-def test_streams_of_one_topic_go_by_its_name_and_others_by_their_own():
+def test_streams_of_a_topic_have_its_name_and_others_their_own():
     assert topics_of(told()) == ["t0", "t0", "t1", "t1", "t2", "t2"]
     assert topics_of(told(kind="stream")) == ["r0/0", "r1/1", "r1/2", "r0/3", "r0/4", "r1/5"]
 
@@ -99,7 +99,7 @@ def client(folder, run, *changes, traits=("subscriber",)):
 
 
 def kinds(one, *wanted):
-    """Kind and stream of each record of these kinds, in order."""
+    """Return kind and stream of each record of these kinds, in order."""
     found, _ = read_records(Path(one.deliveries).read_bytes())
     return [(each.kind, each.stream) for each in found if each.kind in wanted]
 

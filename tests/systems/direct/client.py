@@ -1,6 +1,6 @@
 """client.py publish|subscribe ADDRESS PORT PUBLISHERS: publishers send datagrams to subscribers themselves.
 
-A publisher forgets the subscribers of other networks in the middle of the run, as servers do that miss
+A publisher forgets the subscribers of other networks in the middle of the run, like a server without
 acknowledgements for too long.
 """
 

@@ -1,5 +1,5 @@
-"""client.py publish|subscribe|relay ADDRESS PORT TTL GROUP [BUNDLE]: a relay joins the group and sends what
-it gets to the group with the next higher address. A publisher sends BUNDLE datagrams at once (UDP_SEGMENT).
+"""client.py publish|subscribe|relay ADDRESS PORT TTL GROUP [BUNDLE]: a relay joins the group and forwards its
+datagrams to the group with the next higher address. A publisher sends BUNDLE datagrams at once (UDP_SEGMENT).
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""Says what its clock shows, every 20 ms by a clock that is never set."""
+"""Prints its clock every 20 ms, timed by a clock that is never set."""
 
 import sys
 import time

@@ -1,4 +1,6 @@
-"""Lets a shell wait for the disk every 100 ms, and says whenever that takes much more or less than before."""
+"""Lets a shell sync the disk every 100 ms, and prints each time that is much longer or shorter than the
+last.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Uses a processor all the time; with an argument it also takes 20 MB more every 100 ms."""
+"""Uses a processor continuously; with an argument it also allocates 20 MB every 100 ms."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Appends a page to a file under /var/lib every 20 ms, and says whenever something else comes of it."""
+"""Appends a page to a file under /var/lib every 20 ms, and prints each change of the result."""
 
 import errno
 import os

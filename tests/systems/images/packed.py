@@ -1,4 +1,4 @@
-"""Images as tools pack them, made of this machine's programs, or of entries that no tool would make."""
+"""Images as tools pack them, of this machine's programs, and with entries that no tool would write."""
 
 import hashlib
 import io
@@ -42,7 +42,7 @@ def tar_of(entries: Iterable[Entry]) -> bytes:
 
 
 def layer_of(*programs: str, more: Iterable[Entry] = ()) -> bytes:
-    """A layer with programs of this machine and the libraries that they load."""
+    """Return a layer with programs of this machine and their libraries."""
     found = {f"/bin/{each}": shutil.which(each) for each in programs}
     said = subprocess.run(
         ["ldd", *found.values()], capture_output=True, text=True, check=False

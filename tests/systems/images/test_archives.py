@@ -1,4 +1,4 @@
-"""Archives of images: every layout names the same image; bad ones are refused in one line."""
+"""Archives of images: every layout describes the same image; invalid ones are refused in one line."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ def as_archive(folder, path):
 
 
 def as_skopeo_dir(tmp_path):
-    """The layout `dir:`: the manifest, and blobs beside it."""
+    """Return the layout `dir:`: the manifest, with the blobs beside it."""
     layout = oci(tmp_path / "layout", ONE)
     flat = layout / "blobs" / "sha256"
     manifest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
@@ -99,7 +99,7 @@ def test_an_image_of_another_machine_is_refused(tmp_path):
         describe(oci(tmp_path / "layout", {"a": (config, [LAYER])}))
 
 
-def test_a_changed_description_is_noticed(tmp_path):
+def test_a_changed_description_is_detected(tmp_path):
     layout = oci(tmp_path / "layout", ONE)
     blob = layout / "blobs" / "sha256" / digest(CONFIG)[7:]
     blob.write_bytes(CONFIG.replace(b"/run.sh", b"/bad.sh"))
@@ -119,7 +119,7 @@ def test_a_changed_description_is_noticed(tmp_path):
         ({"index.json": json.dumps({"manifests": [{"digest": digest(b"")}]})}, "it has no blobs/sha256/e3b0"),
     ],
 )
-def test_what_is_no_image_is_refused(tmp_path, content, problem):
+def test_a_file_without_an_image_is_refused(tmp_path, content, problem):
     for name, text in content.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ImageError, match=problem):
@@ -138,7 +138,7 @@ def test_what_is_no_image_is_refused(tmp_path, content, problem):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_manifest_that_is_not_valid_is_named_with_its_field(tmp_path, content, problem):
+def test_an_invalid_manifest_is_reported_with_its_field(tmp_path, content, problem):
     (tmp_path / "blobs" / "sha256").mkdir(parents=True)
     (tmp_path / "blobs" / "sha256" / digest(content)[7:]).write_bytes(content)
     (tmp_path / "index.json").write_text(json.dumps({"manifests": [{"digest": digest(content)}]}))
@@ -163,7 +163,7 @@ def test_settings_with_which_no_program_starts_are_refused(tmp_path, setting, va
         describe(oci(tmp_path / "layout", {"a": (config, [LAYER])}))
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+def test_a_pipe_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe.tar")
     with pytest.raises(ImageError, match="neither a folder nor a file"):
         describe(tmp_path / "pipe.tar")

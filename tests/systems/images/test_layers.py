@@ -1,4 +1,4 @@
-"""Layers over one another: what a layer hides, and that no entry leads out of the image."""
+"""Layers of images: a layer hides files below it, and no entry leads out of the image."""
 
 import gzip
 import os
@@ -56,7 +56,7 @@ def test_a_layer_replaces_and_hides_files_of_lower_ones(unpacked):
     assert content(root) == {"a": "2", "d/new": "2", "e/x": "2"}
 
 
-def test_kinds_of_entries_take_each_others_place(unpacked):
+def test_entries_replace_entries_of_other_kinds(unpacked):
     root = unpacked(
         [file("a/x", "1"), other("b", SYMTYPE, "a"), file("c", "1")],
         [file("a", "2"), other("b", DIRTYPE), other("c", SYMTYPE, "a")],
@@ -93,13 +93,13 @@ def test_hard_links_stay_within_the_image(unpacked):
         [file(".", "1")],
     ],
 )
-def test_entries_that_lead_out_are_refused(unpacked, tmp_path, entries):
+def test_entries_that_lead_out_of_the_image_are_refused(unpacked, tmp_path, entries):
     with pytest.raises(ImageError, match="cannot be unpacked"):
         unpacked(entries)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["layout", "made"]
 
 
-def test_a_whiteout_hides_nothing_outside(unpacked, tmp_path):
+def test_a_whiteout_hides_no_file_outside_the_image(unpacked, tmp_path):
     (tmp_path / "victim").write_text("1")
     unpacked([other("up", SYMTYPE, "/../.."), file("up/.wh.victim"), file(".wh..."), file("up/.wh..wh..opq")])
     assert (tmp_path / "victim").exists()
@@ -124,7 +124,7 @@ def test_a_program_is_found_as_the_image_would_find_it(unpacked):
         assert why_not_run(root, name, "/srv", "/bin") == f"has no program {name}"
 
 
-def test_what_cannot_start_in_an_image_is_known_before(unpacked):
+def test_programs_that_cannot_start_in_an_image_are_refused_early(unpacked):
     root = unpacked([file("bin/start", "#!/bin/bash -e\n", 0o755), file("srv", "1"), file("etc/app/x", "1")])
     assert why_not_run(root, "start", "/", "/bin") == "has no /bin/bash, which its start needs"
     assert no_place(root, "/srv", ()) == "it starts in /srv (WorkingDir), and /srv is no folder"
@@ -153,7 +153,7 @@ def test_a_program_for_another_processor_does_not_run(unpacked):
             assert why_not_run(root, "it", "/", "/bin") == problem
 
 
-def test_zeros_take_no_room(unpacked):
+def test_zeros_take_no_disk_space(unpacked):
     found = (unpacked([file("large", "1" + (64 << 20) * "\0")]) / "large").stat()
     assert found.st_size == (64 << 20) + 1
     assert found.st_blocks * 512 < 4 << 20
@@ -169,7 +169,7 @@ def test_zeros_take_no_room(unpacked):
     ],
     ids=["with its copy", "small files", "links", "folders that no entry names"],
 )
-def test_what_would_fill_the_disk_is_refused(unpacked, monkeypatch, tmp_path, entries):
+def test_layers_that_would_fill_the_disk_are_refused(unpacked, monkeypatch, tmp_path, entries):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=8 << 20))
     with pytest.raises(ImageError, match=r"more than .* files, or 0.0 GiB, half of what is free on the disk"):
         unpacked(entries)
@@ -190,14 +190,14 @@ def test_folders_in_too_many_folders_are_refused(unpacked):
 
 
 def header(kind, size, name="x"):
-    """A header whose content of zeros tarfile would read whole."""
+    """Return a header whose content of zeros tarfile would read whole."""
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, size
     return info.tobuf(tarfile.GNU_FORMAT) + bytes(max(0, size))
 
 
 def attributes(*given):
-    """An entry with extended attributes, each `name=value`."""
+    """Return an entry with extended attributes, each `name=value`."""
     info = tarfile.TarInfo("x")
     info.pax_headers = dict(each.split("=") for each in given)
     return info.tobuf(tarfile.PAX_FORMAT)
@@ -219,7 +219,7 @@ def attributes(*given):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_layer_with_a_header_that_cannot_be_is_damaged(tmp_path, content, problem):
+def test_a_layer_with_an_impossible_header_is_damaged(tmp_path, content, problem):
     layer = tar_of([file("a", "1")])[:1024] + content
     layout = oci(tmp_path / "layout", {"it": (configuration([layer]), [layer])})
     (tmp_path / "root").mkdir()
@@ -239,7 +239,7 @@ def test_the_version_of_a_debian_package_in_an_image_is_known(unpacked):
     assert debian_version(root, "redis-server") is None
 
 
-def test_files_that_are_pipes_or_lead_out_are_not_read(unpacked, tmp_path):
+def test_pipes_and_links_out_of_the_image_are_not_read(unpacked, tmp_path):
     (tmp_path / "info").mkdir()
     (tmp_path / "info" / "it.list").write_text("/bin/it\n")
     (tmp_path / "status").write_text("Package: it\nVersion: 1\n")
@@ -254,7 +254,7 @@ def test_files_that_are_pipes_or_lead_out_are_not_read(unpacked, tmp_path):
 
 
 @pytest.mark.parametrize("hides", [[], [file(".wh.up")]])
-def test_modes_of_folders_that_a_link_replaced_go_nowhere(unpacked, tmp_path, hides):
+def test_modes_of_folders_replaced_by_links_are_not_applied(unpacked, tmp_path, hides):
     victim = tmp_path / "victim"
     victim.mkdir(mode=0o700)
     folders = [other("up", DIRTYPE), other("up/victim", DIRTYPE, mode=0o777)]
@@ -278,7 +278,7 @@ def test_modes_are_kept_without_the_bits_that_set_a_user(unpacked):
     assert (root / "dir" / "x").stat().st_uid == os.getuid()
 
 
-def test_a_changed_layer_is_noticed(tmp_path):
+def test_a_changed_layer_is_detected(tmp_path):
     layer = tar_of([file("a", "1")])
     layout = oci(tmp_path / "layout", {"it": (configuration([layer]), [layer])})
     blob = layout / "blobs" / "sha256" / digest(layer)[7:]

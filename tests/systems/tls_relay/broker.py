@@ -1,4 +1,4 @@
-"""broker.py ADDRESS PORT PEERS: passes lines on to subscribers here, and to other brokers."""
+"""broker.py ADDRESS PORT PEERS: forwards lines to its subscribers and to other brokers."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""The same experiment on real processes and in virtual time has similar durations."""
+"""The same experiment on real processes and in virtual time has similar latencies."""
 
 from pathlib import Path
 from statistics import quantiles
@@ -20,9 +20,10 @@ real processes, unlike simulated ones, may wait for a processor.
 
 
 def latency_ms(run: RunDirectory, source: str, target: str) -> float:
-    """From a driver's acknowledgement in one region to the delivery in another, the lower quartile over
-    batches: a processor that lets a driver wait makes some shorter, one that lets others wait makes more
-    longer.
+    """Return the lower quartile, over batches, of the time from a driver's acknowledgement in one region to
+    the delivery in another.
+
+    A processor that delays a driver makes some times shorter, one that delays others makes them longer.
     """
     published, _ = read_records(run.host_deliveries(f"{source}-driver-0").read_bytes())
     delivered, _ = read_records(run.host_deliveries(f"{target}-client-0").read_bytes())

@@ -1,4 +1,4 @@
-"""Runs in which clients come and go: those that stay get everything, others what they can."""
+"""Runs in which clients join and leave: clients that stay get all events, others those of their time."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def experiment(tmp_path):
 
 
 class Forgetful:
-    """A client that writes down nothing of some events."""
+    """A client that does not record some events."""
 
     def __init__(self, machine):
         self._machine = machine
@@ -47,7 +47,7 @@ class Forgetful:
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(experiment, tmp_path):
+def test_no_event_is_lost_and_undeliverable_events_are_not_due(experiment, tmp_path):
     summary = summary_of(simulated(experiment, tmp_path, seed=SEED))
     assert summary["verdict"] == "passed", summary["expectations"]
     assert summary["events"]["lost"] == 0

@@ -1,4 +1,4 @@
-"""Whatever rule drivers publish, a run that keeps to it is found right, and what breaks it is found out."""
+"""For every collection rule, a correct run passes the check and a violation is detected."""
 
 from dataclasses import replace
 
@@ -50,8 +50,10 @@ def total(rows, name):
     return pc.sum(rows.column(name)).as_py()
 
 
-def test_a_small_history_goes_on_taking_what_others_publish(tmp_path):
-    """It is always full, but what makes room comes in, of its own and of the other region's stream."""
+def test_a_small_history_still_accepts_events_of_others(tmp_path):
+    """Fill the history of a region always; events that collect, also of the other region's stream, still
+    enter.
+    """
     facts = simulated_run(
         tmp_path, "last: 100", more=", history_limit: 10kB, batch_limit: 4kB", rate="2000/s"
     )

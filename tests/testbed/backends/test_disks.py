@@ -1,4 +1,4 @@
-"""Faults on disks and an operator's word reach the nodes, in virtual time and on real processes."""
+"""Faults on disks and decisions of an operator reach the nodes, in virtual time and on real processes."""
 
 import json
 from itertools import pairwise
@@ -38,8 +38,8 @@ faults:
 """In both regions proxy-1 was alone for two seconds, and stays away."""
 
 
-def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path) -> None:
-    """The region waits for it and continues with the data that the other replica has."""
+def test_giving_up_a_replica_ends_the_wait_for_it(tmp_path: Path) -> None:
+    """Check that the region waits for the replica, and continues with the data of the other replica."""
     run = simulated(experiment_in(tmp_path, ALONE_FOR_A_WHILE), tmp_path)
     record = run.read_run()
     assert record.outcome == "completed"
@@ -66,7 +66,7 @@ faults:
 
 
 @pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
-def test_a_full_disk_takes_a_replica_out_of_its_chain_and_events_wait_for_a_slow_one(
+def test_a_full_disk_removes_a_replica_and_a_slow_one_delays_events(
     cutset: Cutset, tmp_path: Path, on: str
 ) -> None:
     [run] = cutset.run(written(tmp_path, FULL_AND_SLOW), on=on, analyze=False).runs
@@ -113,6 +113,8 @@ def pauses_of(run: RunDirectory, region: str) -> list[float]:
     ],
     ids=["a client has no disk", "no batch can hold an event", "nodes store nothing on disk"],
 )
-def test_what_cannot_be_is_refused_beforehand(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_impossible_disk_faults_are_refused_before_the_run(
+    tmp_path: Path, old: str, new: str, problem: str
+) -> None:
     with pytest.raises(InputError, match=problem):
         experiment_in(tmp_path, FULL_AND_SLOW.replace(old, new))

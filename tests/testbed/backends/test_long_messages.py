@@ -1,4 +1,4 @@
-"""Messages that take longer on their link than a peer may be silent arrive, once, in all three systems."""
+"""Messages that take longer than the silence limit arrive once, in all three systems."""
 
 import pytest
 

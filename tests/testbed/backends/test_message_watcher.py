@@ -1,4 +1,4 @@
-"""The messages of a span of time, as diagrams of findings show them."""
+"""The messages of a time span, for diagrams of findings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`nemesis` catches what is broken: seeds that the protocol survives tell what a broken build does wrong."""
+"""`nemesis` detects broken builds: with seeds that the protocol survives, it reports the defect of each."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ CUTS, HEAD_KILLED = (
 
 @pytest.fixture
 def broken_by(tmp_path) -> Callable[..., list[str]]:
-    """Return a function that runs nemesis in virtual time; its result: the expectations that did not hold."""
+    """Return a function that runs nemesis in virtual time and returns the failed expectations."""
 
     def run(seed, build=build_machine, experiment=EXPERIMENT):
         summary = summary_of(simulated(experiment, tmp_path, seed=seed, build=build))
@@ -49,15 +49,17 @@ def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken
 
 
 def test_sources_that_are_kept_as_long_as_they_advertise_leave_events_undelivered(broken_by):
-    """The prose by the letter: expects is refreshed by every advertisement, progress or not."""
+    """Follow the prose by the letter: expects is refreshed by every advertisement, with or without
+    progress.
+    """
     assert broken_by(CUTS, with_sources(Refreshing)) == ["events.lost == 0", FLOWS]
 
 
 def test_without_request_from_proxy_what_a_lost_peer_was_asked_for_is_lost(broken_by):
-    """A retransmission skipped."""
+    """Skip a retransmission."""
     assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0", FLOWS]
 
 
 def test_a_chain_that_does_not_know_a_repetition_publishes_twice(broken_by):
-    """A driver repeats at the new head what the killed one had passed on and not acknowledged."""
+    """Let a driver repeat at the new head what the killed one had forwarded without an acknowledgement."""
     assert broken_by(HEAD_KILLED, forgetting_repetitions) == ["events.duplicated == 0"]

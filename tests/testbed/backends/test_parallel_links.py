@@ -1,4 +1,4 @@
-"""Parallel links: each is cut by itself, and only the one that carries packets matters."""
+"""Parallel links: each is cut separately, and only the one that carries packets matters."""
 
 import pytest
 

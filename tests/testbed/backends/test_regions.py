@@ -1,4 +1,6 @@
-"""Within regions: clients who know few others, many clients, and a proxy that half of them cannot reach."""
+"""Faults within regions: clients with few neighbours, many clients, and a proxy that half of them cannot
+reach.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +27,7 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Return a function that runs such an experiment in virtual time; its result: the summary."""
+    """Return a function that runs such an experiment in virtual time and returns the summary."""
 
     def run_one(*overrides: str) -> dict[str, Any]:
         expected = f"expect=[{', '.join(PROMISED)}]"
@@ -48,7 +50,7 @@ def clients(*numbers: int) -> list[str]:
     return [f"client-{number}" for number in numbers]
 
 
-def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
+def test_clients_with_two_neighbours_of_many_get_all_events(run: Run) -> None:
     few = "parameters={advertisement_period: 500ms, flush_interval: 100ms, view_size: 2, fanout: 2}"
     roles = "roles={proxy: 1, driver: 1, client: 24, configuration: 1}"
     summary = run(few, roles, "duration=8s")
@@ -57,14 +59,14 @@ def test_clients_who_know_two_others_of_many_get_everything(run: Run) -> None:
 
 
 def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
-    """Separate them by a fault."""
+    """Separate the clients from the proxy by a fault."""
     roles = "roles={proxy: 1, driver: 1, client: 4, configuration: 1}"
     summary = run(roles, kept_from("proxy-0", *clients(0, 1, 2, 3)))
     assert unmet(summary) == []
     assert 6_000 <= summary["latency"]["max_ms"] <= 8_000
 
 
-def test_clients_that_cannot_reach_their_proxy_get_everything_soon_from_others(run: Run) -> None:
+def test_clients_that_cannot_reach_their_proxy_get_all_events_soon_from_others(run: Run) -> None:
     roles = "roles={proxy: 1, driver: 1, client: 8, configuration: 1}"
     summary = run(roles, kept_from("proxy-0", *clients(*range(4))))
     assert unmet(summary) == []
@@ -72,7 +74,7 @@ def test_clients_that_cannot_reach_their_proxy_get_everything_soon_from_others(r
     assert summary["latency"]["max_ms"] < 3_000  # long before they hear the proxy again
 
 
-def test_a_client_that_is_kept_from_most_for_good_gets_everything_from_the_rest(run: Run) -> None:
+def test_a_client_separated_from_most_others_gets_all_events_from_the_rest(run: Run) -> None:
     names = ", ".join(f"r0/{other}" for other in ("proxy-0", *clients(1, 2, 3, 4, 5)))
     faults = f"faults=[{{at: 3s, separate: r0/client-0, from: [{names}]}}]"
     summary = run("roles={proxy: 1, driver: 1, client: 12, configuration: 1}", faults)
@@ -87,7 +89,7 @@ def test_a_client_that_is_kept_from_most_for_good_gets_everything_from_the_rest(
     ],
     ids=["head", "middle and tail"],
 )
-def test_a_replica_that_half_of_its_region_cannot_reach_loses_nothing(
+def test_a_replica_that_half_of_its_region_cannot_reach_loses_no_event(
     run: Run, proxy: str, others: list[str]
 ) -> None:
     roles = "roles={proxy: 3, driver: 1, client: 4, configuration: 1}"

@@ -1,4 +1,4 @@
-"""One process's packets on a link that is slow for them, in virtual time."""
+"""A link that is slow only for one process's packets, in virtual time."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_the_link_is_slow_for_connections_of_that_process_only(tmp_path: Path) -
     assert latest_ms["client-0"] < 400 <= latest_ms["proxy-0"] < 1_000
 
 
-def test_a_simulated_link_knows_no_ports(tmp_path: Path) -> None:
+def test_selections_by_port_are_refused_in_virtual_time(tmp_path: Path) -> None:
     text = EXPERIMENT.replace("of: r0/PROCESS", "port: 7000")
     topology = load_topology("two-regions")
     plan = make_plan(experiment_in(tmp_path, text), topology, seed=1, links_kind="auto")

@@ -1,4 +1,4 @@
-"""Settings of links have their effect in virtual time; `tests/node/sim` tries delay, rate and traces."""
+"""Link parameters take effect in virtual time; `tests/node/sim` tests delay, rate and traces."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ def made(**parameters: object) -> SimulatedLinkDirection:
         ({"duplicate": 0.1}, 0, 0),
     ],
 )
-def test_segments_are_lost_as_often_and_in_a_row_as_asked(parameters, share, length):
+def test_segments_are_lost_at_the_requested_rate_and_in_bursts(parameters, share, length):
     there = made(**parameters)
     lost = [there.loses(1) for _ in range(COUNT)]
     bursts = sum(now and not before for before, now in zip([False, *lost], lost, strict=False))
@@ -39,8 +39,8 @@ def test_segments_are_lost_as_often_and_in_a_row_as_asked(parameters, share, len
     ("distribution", "spread"),
     [("uniform", 1.0), ("normal", 1.349 / 4), ("pareto", (4 ** (1 / 3) - (4 / 3) ** (1 / 3)) / 3)],
 )
-def test_delays_deviate_as_their_distribution_does(distribution, spread):
-    """The spread is that of the middle half, in parts of the jitter."""
+def test_delays_follow_their_distribution(distribution, spread):
+    """Compare the spread of the middle half, in units of the jitter."""
     there = made(jitter_us=40_000, jitter_quantiles=named_quantiles(distribution))
     delays = sorted(there.travels_us(0) for _ in range(COUNT))
     assert 10_000 <= delays[0] < delays[-1] <= 90_000

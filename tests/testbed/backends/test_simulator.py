@@ -1,4 +1,4 @@
-"""Plans carried out in virtual time leave the run directory of a real run, the same for the same seed."""
+"""A run in virtual time leaves the run directory of a real run, the same for the same seed."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ FAULTS = """
 
 @pytest.fixture(scope="module")
 def run_simulated(tmp_path_factory):
-    """Return a function that runs an experiment with faults; its result: directory and notifications."""
+    """Return a function that runs an experiment with faults and returns directory and messages."""
 
     def run(faults="[]", seed=1):
         folder, told = tmp_path_factory.mktemp("virtual"), []
@@ -55,7 +55,7 @@ def disturbed(run_simulated):
 
 
 def content(directory: RunDirectory) -> dict[str, bytes]:
-    """All files that nodes write."""
+    """Return the content of all files that nodes write."""
     files = [*directory.deliveries.iterdir(), *directory.logs.iterdir()]
     return {file.name: file.read_bytes() for file in files}
 
@@ -66,7 +66,7 @@ def records(directory, host, kind):
     return [record for record in found if record.kind == kind]
 
 
-def test_a_run_directory_is_as_a_real_runs(undisturbed):
+def test_a_run_directory_is_like_that_of_a_real_run(undisturbed):
     directory, told = undisturbed
     run = read_json(directory.run_json)
     assert (run["phase"], run["outcome"], run["links"]) == ("collected", "completed", "simulator")
@@ -119,7 +119,7 @@ def test_clients_get_what_drivers_published_with_the_same_crcs(undisturbed):
             assert crcs == [(each.first_seq, each.batch_crc, each.running_crc) for each in published]
 
 
-def test_faults_are_carried_out_on_time_and_nothing_is_lost(disturbed):
+def test_faults_are_applied_on_time_and_no_event_is_lost(disturbed):
     directory, told = disturbed
     run = read_json(directory.run_json)
     assert run["outcome"] == "completed"

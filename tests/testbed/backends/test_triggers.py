@@ -1,4 +1,4 @@
-"""Faults that wait until something happens: right after it, in virtual time and on real processes."""
+"""Faults that wait for a message take effect right after it, in virtual time and on real processes."""
 
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def test_a_fault_happens_right_after_its_trigger_and_ends_at_its_time(on: str, t
         assert {(killed[0].time_ns - zero_ns) / 1e9} == times_s["kill"]
 
 
-def test_a_trigger_that_never_comes_or_comes_after_the_repair_does_nothing(tmp_path: Path) -> None:
+def test_a_trigger_that_never_fires_or_fires_after_the_repair_has_no_effect(tmp_path: Path) -> None:
     record = run_on("simulator", tmp_path, TOO_LATE)
     assert record.outcome == "completed"
     assert not {change.fault for change, _ in record.changes_applied} & {"never", "stop", "cut", "deaf"}
@@ -117,7 +117,7 @@ def test_a_trigger_that_never_comes_or_comes_after_the_repair_does_nothing(tmp_p
     ],
     ids=["the same processes", "the same link"],
 )
-def test_nothing_else_is_done_to_what_a_fault_waits_for(
+def test_no_other_fault_may_act_on_the_target_of_a_waiting_fault(
     tmp_path: Path, text: str, also: str, harmless: tuple[str, str], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
@@ -142,7 +142,7 @@ def test_errors_of_a_trigger_are_one_line(tmp_path: Path, text: str, old: str, n
     assert said in str(error.value)
 
 
-def test_machines_of_an_inventory_refuse_it(tmp_path: Path) -> None:
+def test_machines_of_an_inventory_refuse_triggers(tmp_path: Path) -> None:
     plan = plan_of(experiment_in(tmp_path, KILLED))
     with pytest.raises(InputError, match="kill waits for a message"):
         SshBackend.adapted(None, plan)

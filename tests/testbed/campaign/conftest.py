@@ -1,4 +1,4 @@
-"""Commands of one worker of the suite simulate runs in one process, which stays for later tests."""
+"""Commands in one worker of the suite simulate runs in one process, which stays for later tests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A folder with a small suite of runs in virtual time, and nights of it, as a user runs them."""
+"""A folder with a small suite of runs in virtual time, and nights of it as a user would run them."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ IN_A_RUN = "testbed.backends.simulator:PhasedSimulation._drain"
 
 
 class Nights:
-    """Nights of a small suite in a folder: see above."""
+    """Nights of a small suite in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Nights:
 
     @property
     def hook(self) -> str:
-        """A hook that writes down what it is told."""
+        """Return a hook that records its input."""
         return f"{sys.executable} -c \"open('{self.told_json}', 'a').write(input() + chr(10))\""
 
     def told(self) -> list[dict[str, Any]]:
@@ -69,14 +69,14 @@ class Nights:
         return self.directory.read()
 
     def kept(self) -> Counter[str]:
-        """How often each run stands in the history, by its directory's name."""
+        """Return how often each run is in the history, by its directory's name."""
         history = History(self.history)
         names = history.runs()["run"].to_pylist()
         assert history.problems == []
         return Counter(names)
 
     def cases(self) -> list[tuple[str | None, list[str]]]:
-        """JUnit's test cases, each with what it says."""
+        """Return JUnit's test cases with their messages."""
         cases = ElementTree.parse(self.directory.junit_xml).findall(".//testcase")
         return [(case.get("name"), [child.tag for child in case]) for case in cases]
 
@@ -106,5 +106,5 @@ sys.exit(main.run(sys.argv[1:]))
         return done.returncode
 
     def killed(self, where: str, *options: str, calls: int = 1, first: str = "") -> None:
-        """Run a night that is killed there."""
+        """Run a night that is killed at that point."""
         assert self.ended_by(signal.SIGKILL, where, *options, calls=calls, first=first) == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""Analyses of runs that were made before."""
+"""Analyses of existing runs."""
 
 import contextlib
 import signal
@@ -68,7 +68,7 @@ def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(tmp_pat
         assert str(run.report_html) in out
 
 
-def test_that_one_of_several_runs_is_none_is_said_before_any_is_analysed(tmp_path, capsys):
+def test_a_missing_run_is_reported_before_any_is_analysed(tmp_path, capsys):
     run = made(tmp_path, "a")
     assert main.run(["analyze", str(run.path), str(tmp_path / "none")]) == exit_codes.BAD_INPUT
     assert "none" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Commands that want the same run at once: one has it, and the others say which."""
+"""Commands that use the same run at once: one holds it, and the others name the holder."""
 
 import errno
 import fcntl
@@ -44,7 +44,7 @@ def held(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["analyze", "report", "export", "compare", "fetch"])
-def test_a_command_says_which_other_process_has_a_run(command, held, capsys):
+def test_a_command_names_the_process_that_holds_a_run(command, held, capsys):
     run, process = held
     assert cutset([command, str(run.path)]) == 3
     said = capsys.readouterr().err
@@ -53,7 +53,7 @@ def test_a_command_says_which_other_process_has_a_run(command, held, capsys):
     assert said.count("\n") == 1
 
 
-def test_several_may_read_a_run_at_once_and_none_changes_it(tmp_path):
+def test_several_commands_may_read_a_run_at_once_and_none_may_change_it(tmp_path):
     with (
         reading(tmp_path),
         reading(tmp_path, tmp_path),
@@ -74,7 +74,7 @@ def test_readers_do_not_block_a_command(tmp_path):
     assert looks == 100
 
 
-def test_latest_is_no_run_that_another_command_has_and_none_that_did_not_begin(held):
+def test_latest_skips_runs_in_use_and_runs_that_did_not_begin(held):
     run, _ = held
     runs = run.path.parent
     with pytest.raises(InputError, match="still being made or analysed"):
@@ -103,7 +103,7 @@ def test_commands_work_without_locks(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_each_of_many_concurrent_analyses_completes_or_names_the_other(tmp_path):
-    """Real processes: they used to remove each other's tables."""
+    """Use real processes, which once removed each other's tables."""
     experiment = write_experiment(tmp_path, faults="on: simulator\ncaptures: none\n")
     runs = tmp_path / "runs"
     verdict = cutset(["run", str(experiment), "--out", str(runs)])

@@ -1,5 +1,5 @@
-"""`cutset run --live`: what can be watched, and that whatever becomes of who watches, the run does not
-notice.
+"""`cutset run --live`: the runs that can be watched, and that no failure of the watching process disturbs a
+run.
 """
 
 import sys
@@ -53,7 +53,7 @@ def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(tmp_
 
 
 class Heard:
-    """A follower that keeps what it is shown."""
+    """A follower that records what it is shown."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ class Heard:
         self.messages.append(message)
 
     def until(self, live: LiveWatcher, did: str) -> dict[str, Any]:
-        """Exchange, as the command does while a run goes on, until this was said."""
+        """Exchange messages, as the command does during a run, until this text was shown."""
         while True:
             live.exchange({}, self)
             if found := [message for message in self.messages if message["did"] == did]:
@@ -71,7 +71,7 @@ class Heard:
 
 @contextmanager
 def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveWatcher]:
-    """LiveWatcher by a program of ours instead of `analysis.live`."""
+    """Return a LiveWatcher that starts this program instead of `analysis.live`."""
     run = RunDirectory(tmp_path / "run")
     run.make()
     real = live_view.subprocess.Popen
@@ -93,7 +93,7 @@ def test_the_live_views_end_is_one_line(tmp_path, monkeypatch):
     assert [message["did"] for message in heard.messages] == ["unwatched"]
 
 
-def test_a_viewer_that_does_not_read_delays_no_others(tmp_path, monkeypatch):
+def test_a_watching_process_that_does_not_read_delays_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live_view, "REST_TIMEOUT_S", 0.1)
     deaf = 'import signal, sys; print(\'{"did": "watching", "url": "x"}\', flush=True); signal.pause()'
@@ -108,7 +108,7 @@ def test_a_viewer_that_does_not_read_delays_no_others(tmp_path, monkeypatch):
     assert process.returncode == -9
 
 
-def test_only_what_concerns_it_is_reported(tmp_path, monkeypatch):
+def test_only_relevant_messages_are_forwarded(tmp_path, monkeypatch):
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     echo = """import sys
 for line in sys.stdin:
@@ -121,6 +121,6 @@ for line in sys.stdin:
         assert heard.until(live, "echo")["of"]["did"] == "phase"
 
 
-def test_the_command_says_so_in_one_line(capsys):
+def test_a_failed_live_view_is_reported_in_one_line(capsys):
     assert main.run(["run", "link-failure", "--live", "--repeat", "2"]) == 2
     assert capsys.readouterr().err == "cutset: --live: shows one run, not a sweep or a repetition\n"

@@ -31,7 +31,7 @@ def nights(tmp_path):
 
 
 class Machines(Simulator):
-    """Stands in for machines by SSH: who logs in to which is noted, and which runs come to them."""
+    """A substitute for machines by SSH, which records logins and runs."""
 
     def __init__(self, came: list[str]) -> None:
         self._came = came
@@ -51,7 +51,7 @@ class Machines(Simulator):
         raise MachineError("the machines are asleep")
 
 
-def test_runs_of_an_entry_with_an_inventory_come_to_its_machines_which_are_opened_once(nights, monkeypatch):
+def test_runs_of_an_entry_use_its_inventory_with_one_login(nights, monkeypatch):
     came: list[str] = []
     monkeypatch.setattr(ssh_hosts, "SshBackend", Machines(came))
     (nights.folder / "two.yaml").write_text(TWO)
@@ -63,7 +63,7 @@ def test_runs_of_an_entry_with_an_inventory_come_to_its_machines_which_are_opene
     ] * 2
 
 
-def test_an_inventory_that_is_not_there_is_refused_before_anything_runs(nights, capsys):
+def test_a_missing_inventory_is_refused_before_anything_runs(nights, capsys):
     nights.suite("name: good", "name: spread, on: ./none.yaml")
     assert nights.run() == 2
     assert "none.yaml" in capsys.readouterr().err

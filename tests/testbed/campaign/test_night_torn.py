@@ -70,7 +70,7 @@ def test_a_run_that_crashed_stays_crashed(nights):
 
 
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
-def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
+def test_a_run_that_could_not_start_is_not_retried(nights, monkeypatch, how):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", budget="2d")
     if how == "kill -9":
@@ -114,7 +114,7 @@ def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(unanalysed):
     assert run.torn == (f"{torn.run}.torn",)
 
 
-def test_a_run_that_ended_is_analysed_and_not_made_again_once_no_other_command_has_it(unanalysed):
+def test_an_ended_run_is_only_analysed_once_no_command_uses_it(unanalysed):
     [torn] = unanalysed.record.runs
     path = unanalysed.directory.run_of(torn).path
     made = read_json(path / "run.json")

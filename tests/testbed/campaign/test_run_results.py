@@ -46,7 +46,7 @@ def test_a_run_without_a_summary_has_one_line():
     )
 
 
-def test_a_run_that_was_not_to_be_analysed_is_fine_once_it_came_to_its_end():
+def test_a_completed_run_without_requested_analysis_is_fine():
     run = concluded(RUN, PerformedRun(COMPLETED), 1.0)
     assert (run.state, run.verdict, run.failure, run.problem) == (RunState.DONE, None, None, None)
     problem = "there is too little disk to analyse it"
@@ -55,7 +55,7 @@ def test_a_run_that_was_not_to_be_analysed_is_fine_once_it_came_to_its_end():
     assert unanalysed.problem == problem
 
 
-def test_packets_and_deliveries_that_tell_different_stories_are_no_missed_expectation():
+def test_contradictions_of_packets_and_deliveries_are_no_missed_expectation():
     run = concluded(RUN, PerformedRun(COMPLETED, summary("failed")), 1.0)
     assert (run.failure, run.problem) == (
         FailureKind.FIDELITY,
@@ -63,7 +63,7 @@ def test_packets_and_deliveries_that_tell_different_stories_are_no_missed_expect
     )
 
 
-def test_the_headline_is_the_slowest_clients_rate_where_it_is_known():
+def test_the_headline_is_the_slowest_clients_rate_if_known():
     content = {"throughput": {"events_per_s": 9.0}, "latency": {"p99_ms": 5.0}, "events": {"lost": 0}}
     assert RunHeadline.from_summary(content) == RunHeadline(9.0, 5.0, 0)
     content["throughput"]["slowest_client_events_per_s"] = 4.0
@@ -72,6 +72,6 @@ def test_the_headline_is_the_slowest_clients_rate_where_it_is_known():
 
 
 def test_a_problem_can_be_written_anywhere():
-    """Names of files that are no text come as lone surrogates, which no encoding takes."""
+    """Use names of files that are no text: they become lone surrogates, which no encoding accepts."""
     assert broken(RUN, "no file b\udce9e", 1.0).problem == "no file b?e"
     assert line("crashed", ("no file b\udce9e",)) == "no file b?e"

@@ -1,4 +1,4 @@
-"""One record of what a client got, taken away or changed, is found by what it changes."""
+"""A changed or removed record of a client's deliveries is detected by its effects."""
 
 import shutil
 import struct
@@ -34,24 +34,24 @@ def run(made, tmp_path, monkeypatch):
 
 
 def removed(content: bytes) -> bytes:
-    """Without its last batch."""
+    """Return the records without the last batch."""
     return content[: -RECORD.size]
 
 
 def changed(content: bytes) -> bytes:
-    """With another CRC of its last batch, as of events that arrived otherwise than they were sent."""
+    """Return the records with another CRC of the last batch, as if its events had been altered in transit."""
     last = bytearray(content[-RECORD.size :])
     last[CRC] ^= 1
     return content[: -RECORD.size] + bytes(last)
 
 
-def test_delivery_logs_support_the_claims(run, capsys):
+def test_delivery_records_support_the_claims(run, capsys):
     assert main.run(["verify", str(run.path)]) == 0
     assert capsys.readouterr().out.endswith("verified: everything holds\n")
 
 
 @pytest.mark.parametrize(("change", "figure"), [(removed, "events.delivered"), (changed, "events.corrupted")])
-def test_one_record_is_found_by_what_it_changes(run, change, figure, capsys):
+def test_one_changed_record_is_found_by_its_effects(run, change, figure, capsys):
     content = (run.path / GOT).read_bytes()
     assert RecordKind(RECORD.unpack(content[-RECORD.size :])[6]) is RecordKind.DELIVERED
     (run.path / GOT).write_bytes(change(content))

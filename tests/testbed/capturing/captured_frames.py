@@ -1,5 +1,5 @@
 """Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing.captured_frames DIRECTORY WHAT`
-captures one end of a pair of interfaces, on which nothing but our frames is sent.
+captures one end of a pair of interfaces that carries only the test's frames.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ def _points(what: str) -> list[TcpdumpPoint]:
 
 
 async def _send_until_rotated(folder: Path) -> None:
-    """Packets with hardly a pause, so that rotations happen in between."""
+    """Send packets almost without pauses, so that rotations happen in between."""
     while len(list(folder.iterdir())) <= ROTATIONS:
         send_frames(FRAMES_AT_ONCE)
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""How much disk captures will take."""
+"""The estimated disk space of captures."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Captures: whole to the last packet, honest about their ends."""
+"""Captures are complete to the last packet, and their ends are reported correctly."""
 
 import asyncio
 import json
@@ -54,13 +54,13 @@ def test_a_tcpdump_that_hangs_at_its_start_is_killed(tmp_path, monkeypatch):
     assert problems == ["the capture x.pcap had to be killed"]
 
 
-def test_counts_are_read_from_what_tcpdump_says():
+def test_counts_are_parsed_from_tcpdumps_output():
     said = "tcpdump: listening on eth0\n1 packet captured\n12 packets received by filter\n"
     said += "3 packets dropped by kernel\n"
     assert parse_counts(said) == (1, 3)
 
 
-def test_a_capture_has_all_when_it_has_what_had_arrived_when_it_was_first_asked():
+def test_a_capture_is_complete_with_the_packets_of_its_first_count():
     first = "tcpdump: 90 packets captured, 100 packets received by filter, 3 packets dropped by kernel\n"
     assert not has_all("tcpdump: listening on eth0\n")
     assert not has_all(first)
@@ -110,14 +110,14 @@ def test_a_capture_that_is_killed_is_a_problem_and_its_counts_are_unknown(tmp_pa
 
 
 @pytest.mark.network
-def test_a_capture_that_cannot_listen_says_why(tmp_path):
+def test_a_capture_that_cannot_listen_reports_why(tmp_path):
     answer = capture(tmp_path, "nowhere")
     assert len(answer["problems"]) == 1
     assert "none.pcap did not start: tcpdump: nowhere0: " in answer["problems"][0]
 
 
 @pytest.mark.network
-def test_parts_joined_are_byte_for_byte_what_one_file_would_hold(tmp_path):
+def test_joined_parts_equal_a_single_file(tmp_path):
     answer = capture(tmp_path, "parts")
     assert answer["problems"] == []
     watched, beside = answer["results"]

@@ -1,4 +1,4 @@
-"""Echoes and their checksum, against Scapy's."""
+"""ICMP echoes and their checksum, compared with Scapy's."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def test_the_checksum_is_that_of_rfc_1071(data):
 
 
 @given(U16, U16, st.binary(max_size=200))
-def test_a_request_is_what_scapy_makes(identifier, sequence, payload):
+def test_a_request_equals_scapys(identifier, sequence, payload):
     made = echo_request(identifier, sequence, payload)
     assert made == bytes(ICMP(type="echo-request", id=identifier, seq=sequence) / payload)
 

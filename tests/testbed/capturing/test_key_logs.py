@@ -1,4 +1,4 @@
-"""The keys that programs logged come into one file, once each, for their owner alone."""
+"""Keys that programs logged are collected into one file, each once, readable by its owner alone."""
 
 import stat
 from dataclasses import replace
@@ -44,12 +44,12 @@ def test_keys_of_all_programs_and_process_generations_are_collected(run):
     assert not list(run.path.glob("programs/*/*"))
 
 
-def test_only_if_they_are_to_log_any(run):
+def test_keys_are_collected_only_if_programs_must_log_them(run):
     assert collect_key_logs(plan("clear"), run) == []
     assert not run.key_log.exists()
 
 
-def test_nothing_is_made_of_nothing(run):
+def test_without_keys_no_file_is_made(run):
     for host in ("r0-broker-0", "r0-broker-1"):
         for path in run.program_key_logs(host):
             path.write_bytes(b"")

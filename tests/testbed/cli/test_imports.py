@@ -1,4 +1,4 @@
-"""A command imports what it needs: heavy packages only where they are used."""
+"""A command imports only what it needs: heavy packages only if they are used."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def test_a_command_imports_only_what_it_needs(command, needed):
     assert imported_by(words) <= needed
 
 
-def test_messages_of_a_run_are_shown_without_what_reads_captures_or_plans(tmp_path):
+def test_messages_of_a_run_are_shown_without_readers_of_captures_or_plans(tmp_path):
     run = around_the_cut().write(tmp_path / "a-run")
     assert imported_by(["packets", str(run.path), "--around", "cut", "--link", "r2-r3"]) <= MESSAGES
 

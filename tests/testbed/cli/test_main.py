@@ -1,4 +1,4 @@
-"""Errors become one clear line and the documented exit code; commands are found, and found wrong, by name."""
+"""Errors become one line and the documented exit code; commands are found by name, with suggestions."""
 
 import errno
 from pathlib import Path
@@ -44,13 +44,13 @@ def test_every_kind_of_error_has_its_exit_code_and_one_line(monkeypatch, capsys,
     assert "\n" not in said
 
 
-def test_a_bug_of_ours_keeps_its_traceback(monkeypatch, capsys):
+def test_a_defect_keeps_its_traceback(monkeypatch, capsys):
     assert run_raising(monkeypatch, ZeroDivisionError("oops")) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["report", ""], ["hosts", ""], ["run", "link-failure", "--on", ""]])
-def test_an_empty_word_is_no_path_of_the_working_directory(words, capsys):
+def test_an_empty_argument_does_not_mean_the_working_directory(words, capsys):
     assert main.run(words) == 2
     said = capsys.readouterr().err
     assert f"word {len(words)} is empty: is a variable of the shell not set?" in said
@@ -83,13 +83,13 @@ def test_the_help_of_every_command_with_a_run_explains_its_name(capsys):
         (["nightly", "rnu", "quick"], "run"),
     ],
 )
-def test_a_mistyped_command_is_told_which_one_may_be_meant(capsys, words, meant):
+def test_a_mistyped_command_gets_a_suggestion(capsys, words, meant):
     assert main.run(words) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suite", ["quik", "./runs", "runs.yaml"])
-def test_a_suite_that_is_not_there_is_no_mistyped_command(capsys, suite):
+def test_a_missing_suite_is_no_mistyped_command(capsys, suite):
     assert main.run(["nightly", suite, "--dry"]) == 2
     assert f"cutset: {suite.removeprefix('./')}: " in capsys.readouterr().err
 
@@ -120,7 +120,7 @@ def test_an_unexpected_missing_file_is_a_defect(monkeypatch, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_gone_is_reported_in_one_line(tmp_path, monkeypatch, capsys):
+def test_a_removed_working_directory_is_reported_in_one_line(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "gone"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -1,4 +1,4 @@
-"""RUN is a path, a name below runs/, or `latest`; what is none of these is said in one line."""
+"""RUN is a path, a name below runs/, or `latest`; anything else is an error in one line."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from topologies.errors import InputError
 
 @pytest.fixture
 def runs(tmp_path):
-    """Create a folder of three runs, and an entry that is none."""
+    """Create a folder of three runs, and an entry that is no run."""
     for name in ("20260101T000000Z-a-000001", "20260103T000000Z-b-000002", "20260102T000000Z-c-000003"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text("{}")
@@ -18,7 +18,7 @@ def runs(tmp_path):
     return tmp_path
 
 
-def test_latest_is_the_one_that_started_last(runs):
+def test_latest_is_the_run_that_started_last(runs):
     assert named_run("latest", runs).name == "20260103T000000Z-b-000002"
 
 
@@ -39,7 +39,7 @@ def test_directories_that_are_no_runs_are_refused(runs, name, said):
         named_run(name, runs)
 
 
-def test_a_mistyped_path_below_runs_finds_its_run(tmp_path, monkeypatch):
+def test_a_mistyped_path_below_runs_gets_a_suggestion(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("20260101T000000Z-a-000001", "20260103T000000Z-b-000002"):
         (tmp_path / "runs" / name).mkdir(parents=True)
@@ -56,7 +56,7 @@ def test_a_mistyped_path_below_runs_finds_its_run(tmp_path, monkeypatch):
         (7, "below it: points/1-r0, .*, points/5-r0 and 2 more$"),
     ],
 )
-def test_a_sweep_in_place_of_a_run_names_its_runs(tmp_path, count, said):
+def test_a_sweep_in_place_of_a_run_is_refused_with_its_runs(tmp_path, count, said):
     (tmp_path / "sweep.json").write_text("{}")
     for number in range(1, count + 1):
         (tmp_path / f"points/{number}-r0").mkdir(parents=True)
@@ -65,6 +65,6 @@ def test_a_sweep_in_place_of_a_run_names_its_runs(tmp_path, count, said):
         named_run(str(tmp_path))
 
 
-def test_without_any_run_it_says_how_to_get_one(tmp_path):
+def test_without_any_run_the_error_names_the_remedy(tmp_path):
     with pytest.raises(InputError, match="make one with `cutset run`"):
         named_run("latest", tmp_path)

@@ -1,4 +1,4 @@
-"""Commands that only show something end quietly when their reader has gone."""
+"""Commands that only show something end quietly when the reader of their output has closed it."""
 
 import os
 import subprocess
@@ -24,5 +24,5 @@ def without_a_reader(*arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
-def test_a_reader_that_left_is_no_failure():
+def test_a_reader_that_closes_the_pipe_is_no_failure():
     assert without_a_reader("list") == (0, "")

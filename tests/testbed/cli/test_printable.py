@@ -1,4 +1,4 @@
-"""Whatever stands in a run, a command shows a terminal only what can be shown."""
+"""Commands write only printable characters to a terminal, whatever a run contains."""
 
 import io
 import shutil
@@ -46,7 +46,7 @@ def test_printable_characters_stay_unchanged():
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_command_writes_what_cannot_be_shown(monkeypatch, capsys, text):
+def test_no_command_writes_unprintable_characters(monkeypatch, capsys, text):
     @click.command()
     def command() -> None:
         click.echo(f"out {text}")
@@ -76,7 +76,7 @@ def test_bytes_are_written_as_they_are():
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_line_that_changes_shows_only_what_can_be_shown(text):
+def test_a_live_line_shows_only_printable_characters(text):
     follow = LiveFollower()
     shown = io.StringIO()
     follow._progress.live.console = Console(file=shown, force_terminal=False, width=200)

@@ -1,4 +1,4 @@
-"""A read-only folder, a full disk, names that are too long or no text: a line and the exit code 3, or 2."""
+"""A read-only folder, a full disk, and invalid names give one line and exit code 3 or 2."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ def a_line(said: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["analyze", "compare"])
-def test_a_run_that_cannot_be_written(tmp_path, command):
+def test_a_read_only_run_is_an_error_in_one_line(tmp_path, command):
     run = write_run(tmp_path)
     readonly = f"mount --bind {run.path} {run.path} && mount -o remount,bind,ro {run.path}"
     names = [str(run.path)] * (2 if command == "compare" else 1)
@@ -49,7 +49,7 @@ def test_a_run_that_cannot_be_written(tmp_path, command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("free_kb", [4, 300])
-def test_a_disk_that_is_full_when_the_report_is_written(tmp_path, free_kb):
+def test_a_disk_that_is_full_at_the_report_is_an_error_in_one_line(tmp_path, free_kb):
     run = write_run(tmp_path / "made")
     (tmp_path / "disk").mkdir()
     there = tmp_path / "disk" / run.name
@@ -63,7 +63,7 @@ def test_a_disk_that_is_full_when_the_report_is_written(tmp_path, free_kb):
 
 
 @pytest.mark.parametrize("command", ["report", "analyze", "packets", "export"])
-def test_a_name_that_is_too_long(tmp_path, capsys, command):
+def test_a_too_long_name_is_an_error_in_one_line(tmp_path, capsys, command):
     assert cutset([command, str(tmp_path / ("x" * 300))]) in {2, 3}
     assert "too long" in a_line(capsys.readouterr().err)
     assert cutset([command, "/".join(["x" * 100] * 50)]) in {2, 3}
@@ -71,7 +71,7 @@ def test_a_name_that_is_too_long(tmp_path, capsys, command):
 
 
 @pytest.mark.parametrize("command", ["report", "analyze", "packets", "export"])
-def test_names_that_are_no_text(tmp_path, capsys, command):
+def test_names_that_are_no_text_are_an_error_in_one_line(tmp_path, capsys, command):
     run = write_run(tmp_path)
     folder = run.path.with_name(os.fsdecode(b"caf\xe9"))
     run.path.rename(folder)

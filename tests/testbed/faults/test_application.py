@@ -1,4 +1,4 @@
-"""Changes are carried out at their times, and recorded as they were."""
+"""Changes are applied at their times and recorded."""
 
 import asyncio
 
@@ -60,21 +60,21 @@ def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str =
     return records
 
 
-def test_a_late_change_is_done_and_called_late(clock: Clock) -> None:
+def test_a_late_change_is_applied_and_recorded_as_late(clock: Clock) -> None:
     clock.now_ns = ZERO_NS + 20_500_000_000 + 2 * LATE_NS
     [record] = carried(clock, [KILL])
     assert record.applied_ns == clock.now_ns
     assert record.problem == "fault end of it changed process r2/proxy-0 200 ms late"
 
 
-def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> None:
+def test_a_failed_change_is_recorded_and_the_next_one_applied(clock: Clock) -> None:
     failed, done = carried(clock, [CUT, KILL], error="the relay is gone")
     assert failed.applied_ns is None
     assert failed.problem == "fault cut could not change link r2-r3 forward: the relay is gone"
     assert done.applied_ns == done.requested_ns
 
 
-def test_links_change_before_processes_and_changes_of_one_process_in_their_order() -> None:
+def test_links_change_first_and_changes_of_a_process_keep_their_order() -> None:
     again = ProcessChange(KILL.at_us, "again", KILL.process, ProcessAction.RESTART)
     other = ProcessChange(KILL.at_us, "other", "r2/proxy-1", ProcessAction.KILL)
     changes = [KILL, again, CUT, other]

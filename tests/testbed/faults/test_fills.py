@@ -1,4 +1,4 @@
-"""Faults on disks of processes: their start, their end, and the fault that ends them."""
+"""Faults on disks of processes: their beginnings, and the faults that end them."""
 
 from pydantic import TypeAdapter
 
@@ -23,14 +23,14 @@ def changes(*given: dict[str, str]) -> list[tuple[float, str, ProcessAction, str
     return [(change.at_us / S, change.fault, change.action, change.rule) for change in found if change.rule]
 
 
-def test_a_fill_ends_after_its_time_by_a_restore_or_never():
+def test_a_fill_ends_after_its_time_or_by_a_restore_or_not_at_all():
     assert changes({**FULL, "for": "4s"}) == [(5, "full", FILL, "full"), (9, "full", UNFILL, "full")]
     room = {"name": "room", "at": "8s", "restore": "full"}
     assert changes(FULL, room) == [(5, "full", FILL, "full"), (8, "room", UNFILL, "full")]
     assert changes({**FULL, "for": "2h"}) == changes(FULL) == [(5, "full", FILL, "full")]
 
 
-def test_each_of_several_ends_by_itself():
+def test_each_of_several_fills_ends_separately():
     again = {"name": "again", "at": "6s", "fill": DISK, "for": "1s"}
     assert changes({**FULL, "for": "4s"}, again) == [
         (5, "full", FILL, "full"),
@@ -40,7 +40,7 @@ def test_each_of_several_ends_by_itself():
     ]
 
 
-def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
+def test_a_replace_of_the_process_ends_a_fill_and_a_restart_does_not():
     later = [{"name": "end", "at": "6s", "kill": DISK}, {"name": "new", "at": "7s", "replace": DISK}]
     assert changes(FULL, *later) == [(5, "full", FILL, "full"), (7, "new", UNFILL, "full")]
     other = {**later[1], "replace": "r0/server-1"}
@@ -49,7 +49,7 @@ def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
     assert ending(faults(FULL)[0], faults(FULL, *later))[0] == 7 * S
 
 
-def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does() -> None:
+def test_a_slow_disk_has_its_delay_and_ends_like_a_full_disk() -> None:
     slow = {"name": "slow", "at": "5s", "slow-disk": DISK, "sync": "70ms"}
     new = {"name": "new", "at": "8s", "replace": DISK}
     begun, over = process_changes(faults({**slow, "for": "4s"}, FULL), 60 * S)[0:3:2]
@@ -61,7 +61,7 @@ def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does(
     ]
 
 
-def test_a_clock_says_how_wrong_it_is_and_a_replace_does_not_make_it_right() -> None:
+def test_a_wrong_clock_has_its_error_and_survives_a_replace() -> None:
     wrong = {"name": "wrong", "at": "5s", "clock": DISK, "offset": "-1500ms", "drift": "20ppm"}
     (begun,) = process_changes(faults(wrong, {"name": "new", "at": "8s", "replace": DISK}), 60 * S)[:1]
     assert (begun.action, begun.offset_us, begun.drift_ppm) == (ProcessAction.CLOCK, -1_500_000, 20)

@@ -1,4 +1,4 @@
-"""Faults that are asked for while the run is on: named, validated, added up, and in the plan in the end."""
+"""Faults that are injected during a run: named, validated, combined, and finally in the plan."""
 
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,14 @@ def test_interactive_faults_are_named_by_kind_and_combine(known: InteractiveSche
     assert told(later) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up"), (6, "cut-2", "blackhole")]
 
 
-def test_past_changes_stay_whatever_is_requested_later(known: InteractiveSchedule):
+def test_later_faults_do_not_alter_past_changes(known: InteractiveSchedule):
     before = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
     after = before.with_fault(RESTORE, 5 * SECOND)
     assert told(before) == [(3, "cut-1", "blackhole"), (7, "cut-1", "up")]
     assert told(after) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up")]
 
 
-def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
+def test_a_name_from_the_file_is_not_reused(tmp_path: Path):
     faults = "faults: [{name: cut-1, at: 500ms, cut: [r0, r1], for: 100ms}]\n"
     experiment = load_experiment(str(write_experiment(tmp_path, faults=faults)))
     known = InteractiveSchedule(open_ended(experiment, experiment.faults), load_topology(experiment.topology))
@@ -71,7 +71,7 @@ def test_impossible_faults_are_refused_in_one_line(
     assert "\n" not in str(raised.value)
 
 
-def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: InteractiveSchedule, tmp_path: Path):
+def test_the_final_plan_contains_all_injected_faults(known: InteractiveSchedule, tmp_path: Path):
     plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
     asked = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND)
     ended = asked.plan(plan, 9 * SECOND)
@@ -83,7 +83,7 @@ def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: InteractiveSch
     assert plan_from_json(plan_to_json(ended)) == ended
 
 
-def test_an_experiment_to_try_things_on_expects_nothing_and_has_no_faults_of_its_own():
+def test_an_interactive_experiment_has_no_expectations_or_planned_faults():
     read = read_experiment("link-failure", ["on=simulator"], ignored_fields(with_faults=False)).experiment
     tried = open_ended(read, ())
     assert (tried.faults, tried.expect, tried.on) == ((), (), "local")

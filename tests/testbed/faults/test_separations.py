@@ -1,4 +1,4 @@
-"""Processes of a region that are kept apart: which changes follow, and what is refused."""
+"""Separations of processes of a region: the resulting changes, and refused ones."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def changes(*faults: str) -> list[tuple[float, str, str, ProcessAction, tuple[st
     ]
 
 
-def test_connections_are_reset_once_with_those_that_are_named_wherever_they_are():
+def test_connections_with_the_named_processes_are_reset_once():
     some = f"{{name: some, at: 5s, reset: {PROXY}, from: [r1/proxy-0]}}"
     resets = (f"{{name: all, at: 3s, reset: {PROXY}}}", some)
     assert changes(*resets) == [
@@ -38,7 +38,7 @@ def test_connections_are_reset_once_with_those_that_are_named_wherever_they_are(
         planned(f"{{at: 5s, reset: {PROXY}, from: [{PROXY}]}}")
 
 
-def test_each_end_keeps_its_packets_from_the_other_and_lets_them_go_again():
+def test_each_end_blocks_its_packets_and_unblocks_them_at_the_end():
     half = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}, {TWO}], for: 4s}}"
     assert changes(half) == [
         (5, "half", PROXY, SEPARATE, (ONE, TWO)),
@@ -52,14 +52,14 @@ def test_each_end_keeps_its_packets_from_the_other_and_lets_them_go_again():
     assert (fault.target, fault.until_us) == (f"{PROXY} from {ONE} {TWO}", 9 * S)
 
 
-def test_a_direction_alone_may_be_affected():
+def test_a_separation_may_affect_one_direction():
     forward = f"{{name: mute, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward}}"
     assert changes(forward) == [(5, "mute", PROXY, SEPARATE, (ONE,))]
     backward = f"{{name: deaf, at: 5s, separate: {PROXY}, from: [{ONE}], direction: backward}}"
     assert changes(backward) == [(5, "deaf", ONE, SEPARATE, (PROXY,))]
 
 
-def test_a_restore_by_its_name_ends_it_and_nothing_changes_after_the_drivers_have_stopped():
+def test_a_restore_by_name_ends_a_separation_and_nothing_changes_after_the_duration():
     for_good = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward}}"
     assert changes(for_good, "{name: back, at: 8s, restore: half}") == [
         (5, "half", PROXY, SEPARATE, (ONE,)),
@@ -77,12 +77,12 @@ def test_a_restore_by_its_name_ends_it_and_nothing_changes_after_the_drivers_hav
         (PROXY, "faults.0.from.0: is the process itself"),
     ],
 )
-def test_only_others_of_the_region_can_be_kept_away(others, said):
+def test_only_processes_of_the_same_region_can_be_separated(others, said):
     with pytest.raises(InputError, match=said):
         planned(f"{{at: 5s, separate: {PROXY}, from: [{others}]}}")
 
 
-def test_a_block_is_a_rule_at_each_host_whose_packets_it_keeps_and_ends_by_its_name():
+def test_a_block_is_a_rule_at_each_sending_host_and_ends_by_name():
     others = "from: [r1/proxy-0, r2/proxy-0]"
     wall = f"{{name: wall, at: 5s, block: r0/proxy-0, {others}, port: 7000, new: true, for: 4s}}"
     found = [each for each in planned(wall).changes if isinstance(each, ProcessChange)]

@@ -1,4 +1,4 @@
-"""How faults add up: cases that can be read, and the rule against a dumb evaluator of single instants."""
+"""Combination of faults: readable cases, and the rule compared with a simple evaluator of single instants."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -52,7 +52,7 @@ def test_restoring_a_link_ends_every_earlier_fault_on_it_alone():
     ]
 
 
-def test_plans_of_faults_say_when_their_effect_ends():
+def test_plans_of_faults_have_the_end_of_their_effect():
     faults = read(
         [
             {"name": "cut", "at": "5s", "cut": ["r0", "r1"]},
@@ -112,7 +112,7 @@ any_fault = st.one_of(cuts, isolations, partitions, flaps, sets, link_restores, 
 
 
 def written(faults: Sequence[Given]) -> list[Given]:
-    """With units and names, as in a file."""
+    """Return the fault with units and names, as in a file."""
     result = []
     for number, fault in enumerate(faults):
         spelt = {key: f"{fault[key]}s" for key in ("at", "for", "up", "down") if fault.get(key) is not None}
@@ -122,7 +122,7 @@ def written(faults: Sequence[Given]) -> list[Given]:
 
 
 def acts_on(fault: Given, link: str, forward: bool) -> bool:
-    """Whether the fault acts on the link in this direction: the way from `start` to `end`."""
+    """Return whether the fault acts on the link in this direction: from `start` to `end`."""
     start, end = LINKS[link] if forward else reversed(LINKS[link])
     wanted = fault.get("direction")
     if wanted == "both":
@@ -141,7 +141,7 @@ def acts_on(fault: Given, link: str, forward: bool) -> bool:
 
 
 def ended(faults: Sequence[Given], number: int, link: str, instant: float) -> bool:
-    """Whether a restore has ended what fault `number` does to the link."""
+    """Return whether a restore has ended the effect of fault `number` on the link."""
     for later, restore in enumerate(faults):
         if "restore" not in restore or restore["at"] > instant:
             continue
@@ -188,7 +188,7 @@ def at_instant(
 @given(st.lists(any_fault, max_size=7))
 @example([{"at": 1, "flap": ["r0", "r1"], "down": 1, "up": 1, "for": 9, "mode": "down", "direction": "both"}])
 @pytest.mark.slow
-def test_changes_amount_to_the_rule_at_every_instant(faults):
+def test_changes_agree_with_the_rule_at_every_instant(faults):
     changes = link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND)
     assert changes == sorted(changes, key=lambda change: change.at_us)
     assert {change.fault for change in changes} <= {f"f{number}" for number in range(len(faults))}

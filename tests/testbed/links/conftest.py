@@ -1,4 +1,4 @@
-"""Runs every test that takes `kind` for each link emulator; for netem where the kernel supports it."""
+"""Runs every test that takes `kind` for each link emulator; for netem only if the kernel supports it."""
 
 import pytest
 

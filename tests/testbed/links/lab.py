@@ -1,8 +1,8 @@
-"""A bench for links: two hosts, and as many links between them as a test asks for. Runs inside the sandbox.
+"""A bench for links: two hosts, and any number of links between them. Runs inside the sandbox.
 
-Host "a" is one network namespace and host "b" another; each link has an interface in both, and its emulator,
-of the kind under test, between the other ends in the root namespace. So links with different parameters can
-be measured at the same time.
+Host "a" is one network namespace and host "b" another. Each link has an interface in both hosts; the emulator
+under test is between the other ends, in the root namespace. So links with different parameters can be
+measured at the same time.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class Lab(contextlib.AbstractContextManager["Lab"]):
-    """Links by name, all carried by one kind of emulator."""
+    """Links by name, all with one kind of emulator."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         self.ip(side, self._up(side, self.number[link]))
 
     def settle(self, link: str, stamper: Stamper) -> None:
-        """Wait until all that was sent from host a has been lost or has arrived."""
+        """Wait until all packets from host a have been lost or have arrived."""
 
         def passed() -> bool:
             row = self.emulator.counters()[link, LinkDirectionName.FORWARD]

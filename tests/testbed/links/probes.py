@@ -1,7 +1,7 @@
-"""Senders and receivers that say what a link does. They run inside the sandbox, on the sockets of a `Lab`.
+"""Senders and receivers that measure a link. They run inside the sandbox, on the sockets of a `Lab`.
 
-Datagrams carry a number and the time at which they were sent; the kernel stamps them on arrival, so that a
-receiver may come late to read them.
+Datagrams carry a number and their send time; the kernel timestamps them on arrival, so that a receiver may
+read them later.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _TIMESPEC = struct.Struct("@ll")
 
 
 class Arrival(NamedTuple):
-    """A datagram that came through. Times are CLOCK_REALTIME ns."""
+    """A datagram that arrived. Times are CLOCK_REALTIME ns."""
 
     number: int
     sent_ns: int
@@ -51,7 +51,7 @@ class Stamper:
     """Sends stamped datagrams over one link and collects those that arrive."""
 
     def __init__(self, sockets: tuple[socket.socket, socket.socket], *, size: int = 100) -> None:
-        """size: bytes of a datagram's payload."""
+        """Create a sender and its receiver. size: bytes of a datagram's payload."""
         self._sender, self._receiver = sockets
         self._receiver.setblocking(False)
         self._receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -82,7 +82,7 @@ class Stamper:
         return self._receiver.fileno()
 
     def collect(self) -> None:
-        """Take what has arrived."""
+        """Receive the datagrams that have arrived."""
         while True:
             try:
                 data, control, _, _ = self._receiver.recvmsg(self._size, 64)
@@ -115,7 +115,9 @@ class Stamper:
             self.collect()
 
     def passes(self) -> bool:
-        """Whether a datagram arrives: a kernel takes a moment to carry again over a link that was down."""
+        """Return whether a datagram arrives: after a link was down, a kernel needs a moment to forward
+        again.
+        """
         before = len(self.arrivals)
         self.send()
         self.collect_until_last(PASSES_S)
@@ -127,9 +129,9 @@ class Stamper:
 
 
 def collect_until_quiet(stampers: Sequence[Stamper], quiet_s: float) -> None:
-    """Take what arrives until nothing has for `quiet_s`: for what should not come.
+    """Receive until nothing has arrived for `quiet_s`: for packets that must not arrive.
 
-    The time is spent in several looks, or a machine that stands still would seem quiet.
+    The time is divided into several waits, because a stalled machine would otherwise seem quiet.
     """
     looks = 0
     while looks < LOOKS:
@@ -140,7 +142,9 @@ def collect_until_quiet(stampers: Sequence[Stamper], quiet_s: float) -> None:
 
 
 def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) -> list[float]:
-    """Send `count` datagrams through each, one every `interval_s`; how late the timer was each time, us."""
+    """Send `count` datagrams through each, one every `interval_s`; return the timer's lateness each time, in
+    us.
+    """
     lateness_us = []
     due = time.monotonic()
     for _ in range(count):
@@ -164,8 +168,8 @@ class Transfer:
 
 
 def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, start_s: float) -> Transfer:
-    """Send as much as TCP takes for `seconds`, and BULK_BYTES_MIN at least; the first `start_s` do not count
-    for the goodput.
+    """Send as much as TCP accepts for `seconds`, and BULK_BYTES_MIN at least; the first `start_s` do not
+    count for the goodput.
     """
     sender, receiver = sockets
     with contextlib.suppress(OSError):  # not every kernel has it: then its own does

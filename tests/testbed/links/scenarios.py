@@ -22,7 +22,7 @@ TRACED_BYTES = 1000
 
 
 def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
-    """Delays of datagrams over idle links, one link for each of `delays_ms`."""
+    """Return delays of datagrams over idle links, one link for each of `delays_ms`."""
     with Lab(kind, {str(ms): LinkParameters(delay_us=ms * 1000) for ms in delays_ms}) as lab:
         stampers = {ms: Stamper(lab.udp(str(ms))) for ms in delays_ms}
         timer_us = send_steadily(list(stampers.values()), 200, 0.005)
@@ -42,7 +42,7 @@ def jitter(
     distribution: str = "uniform",
     correlation: float = 0.0,
 ) -> dict[str, Any]:
-    """Delays with jitter, datagrams every millisecond."""
+    """Return delays with jitter, one datagram every millisecond."""
     parameters = LinkParameters(
         delay_us=delay_ms * 1000,
         jitter_us=jitter_ms * 1000,
@@ -60,7 +60,7 @@ def jitter(
 def datagram_loss(
     kind: str, loss: float, per_frame: int, frames: int, burst: int | None = None
 ) -> dict[str, Any]:
-    """Datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
+    """Send datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
     with Lab(kind, {"link": LinkParameters(loss=loss, loss_burst_packets=burst)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(frames):
@@ -75,7 +75,9 @@ def datagram_loss(
 
 
 def altered(kind: str, duplicate: float, corrupt: float, per_frame: int, frames: int) -> dict[str, Any]:
-    """Datagrams over a link that duplicates and damages them, `per_frame` of them in one offloaded frame."""
+    """Send datagrams over a link that duplicates and damages them, `per_frame` of them in one offloaded
+    frame.
+    """
     with Lab(kind, {"link": LinkParameters(duplicate=duplicate, corrupt=corrupt)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(frames):
@@ -151,7 +153,7 @@ def cut(kind: str, delay_ms: int) -> dict[str, Any]:
 
 
 def one_way_cut(kind: str) -> dict[str, Any]:
-    """Whether datagrams get through each way while the way forward is cut."""
+    """Return whether datagrams pass in each direction while the forward direction is cut."""
     parameters = LinkParameters(delay_us=1000)
     with Lab(kind, {"link": parameters}) as lab:
         sender, receiver = lab.udp("link")
@@ -165,9 +167,9 @@ def one_way_cut(kind: str) -> dict[str, Any]:
 
 
 def black_hole(kind: str, mtu_bytes: int, sizes: list[int], own: bool) -> dict[str, Any]:
-    """Which datagrams of these sizes get through if the link drops larger packets.
+    """Return which datagrams of these sizes pass if the link drops larger packets.
 
-    own: whether it does so from its start, or gets the MTU by a change.
+    own: whether the link does so from its start, or gets the MTU by a change.
     """
     smaller = LinkParameters(delay_us=1000, mtu_bytes=mtu_bytes, icmp_dropped=own)
     first = smaller if own else LinkParameters(delay_us=1000)
@@ -195,7 +197,7 @@ def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
 
 
 def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
-    """Datagrams every 2 ms while the delay takes one value after the other."""
+    """Send a datagram every 2 ms while the delay takes several values in turn."""
     with Lab(kind, {"link": LinkParameters(delay_us=delays_ms[0] * 1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         applied, timer_us = [], []
@@ -210,7 +212,7 @@ def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
 
 
 def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
-    """Datagrams of 1000 bytes every 4 ms, over a link that follows a trace from their beginning on."""
+    """Send datagrams of 1000 bytes every 4 ms over a link that follows a trace from its beginning."""
     parameters = LinkParameters(
         delay_us=max(delays_us),
         rate_bits_per_s=1_000_000,

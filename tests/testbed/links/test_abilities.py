@@ -67,7 +67,7 @@ def test_features_missing_in_virtual_time_are_refused(plan_of, given, said):
         Simulator().adapted(plan_of(**given))
 
 
-def test_the_relay_s_deviations_are_correlated_as_asked():
+def test_the_relays_deviations_have_the_requested_correlation():
     parameters = LinkParameters(delay_us=20_000, jitter_us=5_000, jitter_correlation=0.75)
     link, queue = make_link_direction(parameters)
     for number in range(2_000):
@@ -87,7 +87,7 @@ def test_the_relay_s_deviations_are_correlated_as_asked():
         ({"faults": SHRUNK.format(", direction: forward")}, "another MTU"),
     ],
 )
-def test_what_netem_lacks_gets_relay_links(plan_of, given, said):
+def test_parameters_that_netem_lacks_select_the_relay(plan_of, given, said):
     for links_kind in ("auto", "relay"):
         assert LocalBackend().adapted(plan_of(**given, links_kind=links_kind)).links_kind == "relay"
     with pytest.raises(InputError, match=f"{said}, which links of kind netem do not implement: "):

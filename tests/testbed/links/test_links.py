@@ -1,4 +1,4 @@
-"""The specified behaviour of a link, compared with packets that crossed one, for every kind of link."""
+"""The specified behaviour of links, compared with packets that crossed one, for every kind of link."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -66,7 +66,7 @@ def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind):
 
 
 @pytest.mark.parametrize("towards", list(LinkDirectionName))
-def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(kind, towards):
+def test_a_direction_that_another_machine_shapes_is_forwarded_unaltered(kind, towards):
     observed = sandboxed(scenarios.one_way, kind, towards, 20)
     other = next(direction for direction in LinkDirectionName if direction is not towards)
     shaped_us, plain_us = observed["delays_us"][towards], observed["delays_us"][other]
@@ -138,7 +138,7 @@ def test_datagrams_come_twice_and_the_receiver_discards_damaged_ones(kind):
     assert_binomial(sent - len(came), sent, (1 - passed) * (1 - duplicate * passed))
 
 
-def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind):
+def test_datagrams_are_lost_in_bursts_of_the_requested_length(kind):
     loss, burst, per_frame = 0.1, 8, 1
     observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 12_000 // per_frame, burst)
     sent = len(observed["sent_ns"])
@@ -154,7 +154,7 @@ def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind):
 
 
 @pytest.mark.parametrize("offloads", [False, True], ids=["offloads off", "offloads on"])
-def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind, offloads):
+def test_tcp_segments_are_lost_one_by_one_and_the_stream_is_complete(kind, offloads):
     observed = sandboxed(scenarios.tcp, kind, {"delay_us": 2000, "loss": 0.01}, 2.0, offloads)
     assert observed["intact"]
     sent = observed["segments_sent"]
@@ -181,7 +181,7 @@ def carried_bits_per_s(kind: str) -> int:
     return round(plain["goodput_bits_per_s"] / 4)
 
 
-def test_a_cut_swallows_what_is_in_flight_and_takes_hold_and_heals_at_its_applied_times(kind):
+def test_a_cut_drops_packets_in_flight_and_follows_its_applied_times(kind):
     delay_ms = 40
     observed = sandboxed(scenarios.cut, kind, delay_ms)
     (cut_ns, healed_ns), sent_ns = observed["applied_ns"], observed["sent_ns"]
@@ -217,7 +217,7 @@ def test_packets_larger_than_the_mtu_of_a_black_hole_vanish(kind, own):
     assert list(observed["passed"].values()) == [20, 20, 0, 0]
 
 
-def test_a_full_queue_drops_what_comes_last(kind):
+def test_a_full_queue_drops_the_last_packets(kind):
     observed = sandboxed(scenarios.overflow, kind, 20, 60)
     got = [arrival.number for arrival in arrivals(observed)]
     burst_ns = observed["sent_ns"][-1] - observed["sent_ns"][0]
@@ -241,7 +241,7 @@ def test_the_delay_can_be_changed_while_packets_cross(kind):
         assert median(measured) < asked_ms * 1000 + 5000 + observed["timer_late_us"]
 
 
-def test_a_link_follows_its_trace_and_what_comes_in_a_pause_waits_until_it_is_over(kind):
+def test_a_link_follows_its_trace_and_packets_wait_during_a_pause(kind):
     observed = sandboxed(scenarios.traced, kind, RATES, DELAYS_US)
     through, zero_ns = arrivals(observed), observed["zero_ns"]
     assert observed["failure"] is None
@@ -265,7 +265,9 @@ def test_a_link_follows_its_trace_and_what_comes_in_a_pause_waits_until_it_is_ov
 
 
 def traced(through: list[Arrival], observed: dict[str, Any]) -> Iterator[tuple[Arrival, int]]:
-    """When each datagram would arrive at the earliest; one that is sent just before a step may be of that."""
+    """Return the earliest arrival of each datagram; one that is sent just before a step may belong to that
+    step.
+    """
     curve = RateCurve(observed["zero_ns"], 1_000_000, scenarios.trace_steps(RATES))
     delays = scenarios.trace_steps(DELAYS_US)
     sent_ns = latest_ns = 0

@@ -55,7 +55,7 @@ def test_a_blackhole_loses_everything_at_both_stages():
         assert options(DELAY, blackhole=True).endswith("loss random 100%")
 
 
-def test_jitter_keeps_the_order_unless_it_is_to_reorder():
+def test_jitter_keeps_the_order_unless_reordering_is_requested():
     jitter = LinkParameters(delay_us=10_000, jitter_us=2_500)
     uniform = f"distribution {table_name(())}"
     assert f"delay 10000us 2500us {uniform} rate 1000000000000bit" in delay_options(jitter)
@@ -72,7 +72,7 @@ def test_a_distribution_is_a_table_of_deviations_up_to_the_jitter(name):
     assert abs(sum(table) / len(table)) < 100  # of 8192: the mean is about the delay
 
 
-def test_offloaded_frames_are_cut_up_on_links_with_a_loss_or_a_rate_only():
+def test_offloaded_frames_are_segmented_only_on_links_with_loss_or_rate():
     for limited in (LinkParameters(loss=0.1), LinkParameters(rate_bits_per_s=1_000_000)):
         assert offload_lines(FORWARD, limited) == ["link set nx7 gso_max_segs 1"]
     for unlimited in (LinkParameters(delay_us=5), LinkParameters(jitter_us=5, delay_us=5)):
@@ -85,7 +85,7 @@ def test_losses_in_bursts_are_a_chain_of_two_states():
     assert limit_options(bursts, blackhole=True).endswith("loss random 100%")
 
 
-def test_a_seed_stands_last_and_is_another_for_each_stage_and_change():
+def test_a_seed_is_the_last_option_and_differs_by_stage_and_change():
     assert netem_line("add", "l7b", 1, "limit 1") == "qdisc add dev l7b root handle 1: netem limit 1"
     assert netem_line("change", "nx7", 2, "limit 1", 7).endswith(
         "dev nx7 root handle 2: netem limit 1 seed 7"

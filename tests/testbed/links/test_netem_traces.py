@@ -20,14 +20,14 @@ def told(since_us: int, parameters: LinkParameters = PARAMETERS) -> tuple[int, i
     return now.delay_us, now.rate_bits_per_s, hold_us
 
 
-def test_each_step_has_its_rate_and_delay_and_before_time_0_the_links_own_hold():
+def test_each_step_has_its_rate_and_delay_and_the_links_own_before_time_0():
     assert told(-1) == (5_000, 3_000_000, 0)
     assert told(100_000) == (40_000, 4_000_000, 0)
     assert told(250_000) == (20_000, 1_000_000, 0)
     assert told(520_000) == (40_000, 4_000_000, 0)  # 420 ms is a turn of the rate, 200 ms one of the delay
 
 
-def test_in_a_pause_packets_are_held_for_what_is_left_of_it_also_into_the_next_turn():
+def test_in_a_pause_packets_are_held_to_its_end_also_into_the_next_repetition():
     assert told(0) == (20_000, 4_000_000, 100_000)
     assert told(300_000) == (40_000, 4_000_000, 120_000 + 100_000)
     now, hold_us = in_step(PARAMETERS, TRACE, 410_000)

@@ -1,4 +1,4 @@
-"""Which link emulator a run gets."""
+"""Selection of a run's link emulator."""
 
 import pytest
 
@@ -18,6 +18,6 @@ def test_the_answer_is_the_same_inside_a_sandbox():
 
 
 @pytest.mark.skipif(kernel_has_netem(), reason="this kernel has netem")
-def test_netem_asked_for_in_vain_says_what_to_do():
+def test_unavailable_netem_is_refused_with_the_remedy():
     with pytest.raises(MachineError, match=r"sch_netem.*modprobe sch_netem.*--links relay"):
         select_emulator("netem", 1)

@@ -1,4 +1,4 @@
-"""Cuts that end before everything that was under way would have arrived."""
+"""Cuts that end before all packets in flight would have arrived."""
 
 from typing import Any
 
@@ -41,12 +41,12 @@ def _cut_and_heal_at_once(kind: str, parameters: dict[str, Any], burst: int) -> 
         }
 
 
-def test_a_cut_shorter_than_the_delay_swallows_what_is_in_flight(kind):
+def test_a_cut_shorter_than_the_delay_drops_packets_in_flight(kind):
     seen = sandboxed(_cut_and_heal_at_once, kind, {"delay_us": 4_000_000}, 20)
     assert seen == {"before": 0, "late": 0, "after": 10, "dropped": 20}
 
 
-def test_a_cut_swallows_what_waits_for_the_rate(kind):
+def test_a_cut_drops_packets_that_wait_for_the_rate(kind):
     seen = sandboxed(_cut_and_heal_at_once, kind, {"rate_bits_per_s": 100_000, "queue_packets": 90}, 80)
     assert seen["before"] < 80  # the whole burst takes 7 s
     assert seen["late"] == 0

@@ -1,4 +1,4 @@
-"""Labs that tests share: a lab takes a second or two to come up and to go."""
+"""Labs that tests share: starting and ending a lab takes a second or two."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def own_home(pair: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def machine(pair: Lab) -> InventoryMachine:
-    """h0, as the inventory has it: with its fingerprint and our key."""
+    """Return h0 with its fingerprint and the test's key, as in the inventory."""
     return load_inventory(pair.inventory).machines[0]
 
 
@@ -49,7 +49,7 @@ def connection(pair: Lab, machine: InventoryMachine) -> Iterator[SshConnection]:
 
 @pytest.fixture
 def through_h1(pair: Lab, machine: InventoryMachine) -> Iterator[None]:
-    """h1 is on the way to h0."""
+    """Configure h1 as the jump host to h0."""
     config = pair.home / ".ssh/config"
     config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")
     yield

@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 
 
 def why_no_lab() -> str | None:
-    """Why there can be no lab here, or None."""
+    """Return why there can be no lab here, or None."""
     if os.geteuid() != 0:
         return "the lab's machines are of root: only root can be root on them"
     if not Path(SSHD).exists():
@@ -60,7 +60,9 @@ class Lab:
     """`count` machines, h0, h1 … `machines` has them by name, `inventory` is the file for `--on`."""
 
     def __init__(self, count: int, *, inventory: Mapping[str, Any] | None = None, **make: Any) -> None:
-        """inventory: more keys for it. make: how the machines are made (see `Make`)."""
+        """Prepare a lab. inventory: further keys of the inventory. make: how the machines are made (see
+        `Make`).
+        """
         self.key = Key.new()
         self._make = Make(self.key, **make)
         self._inventory_keys = dict(inventory or {})
@@ -121,7 +123,7 @@ class Lab:
         return path
 
     def know(self, *names: str) -> None:
-        """Put the host keys of these machines (all, if none is named) into the controller's known_hosts."""
+        """Put the host keys of these machines (by default all) into the controller's known_hosts."""
         machines = [self.machines[name] for name in names or self.machines]
         lines = [f"{machine.control} {machine.host_key.public}\n" for machine in machines]
         (self.home / ".ssh/known_hosts").write_text("".join(lines))
@@ -140,7 +142,7 @@ class Lab:
     def popen(
         self, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, **options: Any
     ) -> "ControllerProcess":
-        """Start a command on the controller; env: more of the environment, options as for Popen."""
+        """Start a command on the controller; env: additional variables, options as for Popen."""
         folder = options.pop("cwd", Path.cwd())
         inherited = {name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"}
         return ControllerProcess(
@@ -154,8 +156,9 @@ class Lab:
         )
 
     def on_controller(self, work: Callable[[], Result]) -> Result:
-        """Call a function here, in this process, but in the controller's network: what it connects to is in
-        the lab, and stays so when it has returned.
+        """Call a function in this process, but in the controller's network.
+
+        Connections that it opens are in the lab, also after it has returned.
         """
 
         def task() -> Result:
@@ -208,7 +211,7 @@ class ControllerProcess(subprocess.Popen[str]):
     """A command on the controller. Signals go to it, not to the nsenter in front of it."""
 
     def send_signal(self, sig: int) -> None:
-        """As Popen's."""
+        """Send a signal, like Popen's."""
         if self.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):

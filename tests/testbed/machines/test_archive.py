@@ -1,4 +1,4 @@
-"""The archive that machines get: what is in it, that it suffices, and that the same sources give the same."""
+"""The archive for machines: its content, its completeness, and its reproducibility."""
 
 import gzip
 import importlib.util
@@ -94,7 +94,7 @@ def test_the_archives_bytecode_matches_its_sources(files: dict[str, bytes]) -> N
         assert code[8:16] == importlib.util.source_hash(content), name
 
 
-def test_the_same_files_give_the_same_bytes_in_whatever_process_and_order() -> None:
+def test_the_same_files_give_the_same_bytes_in_any_process_and_order() -> None:
     files = {name: content for name, content in archive.project_files() if name.startswith("topologies/")}
     program = (
         "import sys\n"
@@ -150,7 +150,7 @@ def test_a_shared_object_loses_only_what_the_loader_does_not_map(tmp_path: Path)
     assert part[: header.start] == whole[: header.start]
 
 
-def test_a_system_of_the_users_own_comes_along_where_it_is_named(
+def test_a_users_system_is_included_if_it_is_named(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
 ) -> None:
     module = Path(__file__).parents[2] / "broker" / "topic_broker.py"

@@ -1,4 +1,4 @@
-"""Machines are examined, given our code and cleaned, all at once, through real SSH servers."""
+"""Machines are examined, given the code and cleaned, all at once, through real SSH servers."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures
 
 @pytest.fixture(scope="module")
 def archive() -> Archive:
-    """Something small in the place of our code."""
+    """Return a small archive in place of the code."""
     return small_archive("A = 1\n")
 
 
@@ -62,7 +62,7 @@ def here(connections: Sequence[SshConnection | TestbedError]) -> list[SshConnect
 
 @contextmanager
 def python_that_says(machine: LabMachine, what: str) -> Iterator[None]:
-    """Replace a machine's python3 by a program that is none."""
+    """Replace a machine's python3 by a program that prints this."""
     name = "/usr/local/bin/python3"
     link = [machine.path(name).readlink()] if machine.path(name).is_symlink() else []
     machine.run(["install", "-m", "755", "/dev/stdin", name], input=f"#!/bin/sh\necho '{what}'\n")
@@ -83,7 +83,7 @@ def only_problem(each: ExaminedMachine) -> str:
 # Checks.
 
 
-def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archive) -> None:
+def test_usable_machines_report_their_properties(pair: Lab, archive: Archive) -> None:
     before = {name: machine.changed_files() for name, machine in pair.machines.items()}
     begun_ns = time.monotonic_ns()
     found = examined(pair, archive)
@@ -102,7 +102,7 @@ def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archi
     assert {name: machine.changed_files() for name, machine in pair.machines.items()} == before
 
 
-def test_a_wrong_address_is_reported_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:
+def test_a_wrong_address_is_reported_with_the_existing_ones(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("wrong.yaml", machines={"h1": {"experiment": "10.10.1.77"}})
     found = examined(pair, archive, inventory)
     assert "10.10.1.77 is on none of its interfaces" in only_problem(found["h1"])
@@ -110,7 +110,7 @@ def test_a_wrong_address_is_reported_and_what_addresses_there_are(pair: Lab, arc
     assert "no answer in the experiment network from h1 (10.10.1.77)" in only_problem(found["h0"])
 
 
-def test_the_process_that_has_the_tunnels_port_is_named(pair: Lab, archive: Archive) -> None:
+def test_the_process_that_uses_the_tunnels_port_is_named(pair: Lab, archive: Archive) -> None:
     with occupied_udp_port(pair["h0"], 4789):
         found = examined(pair, archive)
     assert re.search(r"UDP port 4789 is used by python3\S* \(process \d+\)", only_problem(found["h0"]))
@@ -127,7 +127,7 @@ def test_a_tunnel_of_the_kernels_own_leaves_the_port_to_others(pair: Lab, archiv
         pair["h0"].run(["ip", "link", "delete", "other"])
 
 
-def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab, archive: Archive) -> None:
+def test_a_network_with_a_smaller_mtu_than_its_interfaces_is_detected(pair: Lab, archive: Archive) -> None:
     pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1400"])
     try:
         found = examined(pair, archive)
@@ -151,7 +151,7 @@ def test_a_folder_that_others_could_replace_is_reported(pair: Lab, archive: Arch
         pair["h0"].run(["rmdir", "/var/tmp/theirs"])
 
 
-def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(pair: Lab, archive: Archive) -> None:
+def test_a_machine_with_invalid_answers_does_not_affect_others(pair: Lab, archive: Archive) -> None:
     with python_that_says(pair["h0"], '{"ended": 1}'):
         found = examined(pair, archive)
         with logged_in(pair) as connections:
@@ -182,7 +182,7 @@ def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab) -> None:
     assert {finding.detail for finding in found.findings if finding.subject == "code"} == {"this"}
 
 
-def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None) -> None:
+def test_a_machine_without_room_reports_it_and_keeps_no_part(lab_works: None) -> None:
     archive = small_archive("#" * (4 << 20))
     with Lab(1) as lab:
         limit_folder(lab["h0"], 1 << 20)
@@ -194,7 +194,7 @@ def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None)
 @pytest.mark.skipif(
     shutil.which("sudo") is None, reason="the lab's machines have the programs of this one: no sudo"
 )
-def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None) -> None:
+def test_a_user_with_sudo_can_take_part_like_root(lab_works: None) -> None:
     archive = small_archive("by_sudo = 1\n")
     with Lab(1, user="someone", sudo=True) as lab:
         assert examined(lab, archive)["h0"].missing == ()
@@ -203,7 +203,7 @@ def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None) -> None:
             assert deploy(here(connections), archive) == [False]
 
 
-def test_a_user_who_may_not_is_told_what_to_change(lab_works: None, archive: Archive) -> None:
+def test_a_user_without_sudo_is_refused_with_the_remedy(lab_works: None, archive: Archive) -> None:
     with Lab(1, user="someone") as lab:
         problem = examined(lab, archive)["h0"].missing[0].problem
     assert problem.startswith("runs need root")
@@ -218,7 +218,7 @@ def hosts(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
     return lab.run([*CUTSET, "hosts", lab.inventory, *arguments])
 
 
-def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) -> None:
+def test_an_unusable_machine_gives_exit_code_3_and_a_remedy(pair: Lab) -> None:
     with occupied_udp_port(pair["h1"], 4789):
         done = hosts(pair)
     assert done.returncode == 3

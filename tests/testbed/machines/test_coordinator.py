@@ -1,4 +1,4 @@
-"""The conductor with machines that are played by the test."""
+"""The coordinator, with machines that the test plays."""
 
 import queue
 from collections.abc import Callable
@@ -17,7 +17,7 @@ PLACES = ("network", "probed", "ready", "drained", "finished", "measured")
 
 
 class Played:
-    """A machine that does as it is told, in one go, and whose clock is `ahead_ns` of ours."""
+    """A machine that follows orders at once, and whose clock is `ahead_ns` ahead."""
 
     def __init__(
         self, name: str, events: Events, *, ahead_ns: int = 0, misses: str = "", delivered: int = 7
@@ -41,7 +41,7 @@ class Played:
         self.clock.answered(self._asked, self._asked * S + 500 + self._ahead_ns, self._asked * S + 1000)
 
     def order(self, message: dict[str, Any]) -> None:
-        """Go on to the next place, or die where it is told to."""
+        """Continue to the next place, or end if that is ordered."""
         self.orders.append(message)
         if message["do"] == "stop":
             self.say(did="ended", outcome="interrupted")
@@ -76,7 +76,7 @@ class Played:
 def lead(
     events: Events, *machines: Played, follow: Callable[[dict[str, Any]], None] = lambda _: None
 ) -> tuple[Coordinator, list[dict[str, Any]]]:
-    """Lead them to the end; also what the follower was told."""
+    """Lead the machines to the end; return the messages to the follower, too."""
     followed: list[dict[str, Any]] = []
 
     def hear(message: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ def events() -> Events:
 
 @pytest.fixture(autouse=True)
 def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played machines do not keep anybody waiting."""
+    """Let machines of the test answer at once."""
     monkeypatch.setattr(conductor_module, "QUICK_QUESTION_PERIOD_S", 0.0)
     monkeypatch.setattr(conductor_module, "LOOK_S", 0.01)
 
@@ -116,7 +116,7 @@ def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> No
     assert one.told("ready")["zero_ns"] == running["zero_ns"]
 
 
-def test_a_machine_that_is_lost_is_waited_for_no_longer(events: Events) -> None:
+def test_a_lost_machine_is_no_longer_awaited(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="ready")
     coordinator, _ = lead(events, one, other)
     assert coordinator.ended == {"h0"}
@@ -133,7 +133,7 @@ def test_a_machine_that_breaks_ends_the_run_for_all(events: Events) -> None:
     assert {"do": "stop", "why": "h1 failed"} in one.orders
 
 
-def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: Events) -> None:
+def test_the_drain_ends_when_every_client_has_all_events(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events, delivered=6)  # of 7
     waited = False
 
@@ -163,7 +163,7 @@ def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: E
         {"did": "progress", "events_per_s": 10**400, "delivered": 1},
     ],
 )
-def test_a_machine_that_talks_nonsense_is_lost_and_the_others_go_on(
+def test_a_machine_with_invalid_messages_is_lost_and_the_others_continue(
     events: Events, nonsense: dict[str, Any]
 ) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="probed")

@@ -73,7 +73,7 @@ CLOCK = ClockReading(1_500_000, 200_000)
 
 
 def findings(**changes: Any) -> list[Finding]:
-    """About h0, with these facts changed."""
+    """Return the findings about h0 with these facts changed."""
     facts = dataclasses.replace(FIT, **changes)
     return list(judge(inventory(), machine(0), facts, CLOCK, OURS))
 
@@ -84,7 +84,7 @@ def wrong(**changes: Any) -> Finding:
     return found
 
 
-def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
+def test_a_fit_machine_has_no_problems_and_reports_its_properties() -> None:
     found = findings()
     assert all(each.state is FindingState.GOOD and not each.problem and not each.remedy for each in found)
     assert {each.subject: each.detail for each in found} == {
@@ -150,7 +150,7 @@ def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
     raise_if_unfit([ExaminedMachine(machine(0), tuple(findings(synchronised=False)))])
 
 
-def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share() -> None:
+def test_machines_probe_the_others_in_each_shared_network() -> None:
     a = machine(0, links={"r0-r1": "10.0.1.1", "r0-r2": "10.0.2.1"})
     b = machine(1, links={"r0-r1": "10.0.1.2"})
     c = machine(2, experiment=None, links={"r0-r2": "10.0.2.2"})
@@ -163,7 +163,7 @@ def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share(
     assert request(inventory(a, b), a)["peers"] == peers(inventory(a, b), a)
 
 
-def test_the_quickest_answer_says_most_of_a_clock() -> None:
+def test_the_shortest_round_trip_determines_a_clock_reading() -> None:
     slow, quick = (1_000, 90_000, 101_000), (200_000, 250_500, 201_000)
     assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
 
@@ -176,14 +176,14 @@ def said(**changes: Any) -> bytes:
     return json.dumps({**dataclasses.asdict(FIT), "uid": 0, **changes}).encode()
 
 
-def test_facts_are_read_as_they_were_found() -> None:
+def test_facts_are_parsed_unchanged() -> None:
     assert read_facts(said()) == FIT
     assert request(inventory(), machine(0))["attempts"].keys() == dataclasses.asdict(FIT.attempts).keys()
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
 @pytest.mark.parametrize("wrong", [-1, 1.5, [1], {"x": None}, [{"own": 1}], "\ud800"])
-def test_no_field_is_taken_for_what_it_is_not(field: str, wrong: object) -> None:
+def test_fields_of_a_wrong_type_are_refused(field: str, wrong: object) -> None:
     with pytest.raises(TestbedError, match=f"is invalid: .*{field}|is invalid: .*JSON"):
         read_facts(said(**{field: wrong}))
 
@@ -202,14 +202,14 @@ def test_no_field_is_taken_for_what_it_is_not(field: str, wrong: object) -> None
         said(addresses={}),  # but echoes from one
     ],
 )
-def test_an_answer_that_makes_no_sense_is_an_error_in_one_line(line: bytes) -> None:
+def test_an_invalid_answer_is_an_error_in_one_line(line: bytes) -> None:
     with pytest.raises(TestbedError, match="is invalid") as raised:
         read_facts(line)
     assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize("line", [b"", b"now", b"1.5", b"-1", b"9" * 5000, b"null"])
-def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
+def test_an_invalid_time_is_an_error(line: bytes) -> None:
     assert read_time_ns(b"1790000000000000000") == 1_790_000_000_000_000_000
     with pytest.raises(TestbedError, match="is invalid"):
         read_time_ns(line)

@@ -1,4 +1,4 @@
-"""Inventories as people write them, right and wrong."""
+"""Inventories as users write them, valid and invalid."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One run.json from several, on hand-written ones."""
+"""Merging of several run.json files, on hand-written ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ def change(index: int, at_s: int) -> ChangeRecord:
     return ChangeRecord(index, at_s * S, at_s * S)
 
 
-def test_changes_are_in_the_order_in_which_they_happened_whatever_the_clocks_say() -> None:
+def test_changes_are_in_their_real_order_whatever_the_clocks_show() -> None:
     first = part(100, changes=(change(0, 119), change(2, 141)))
     second = part(900, changes=(change(1, 920),))
     record = merged(BASE, {"h0": first, "h1": second}, ["h0", "h1"])
@@ -44,7 +44,7 @@ def test_the_run_s_times_are_the_first_machine_s() -> None:
     assert record.times == Times(started_ns=1, zero_ns=100 * S, drained_ns=160 * S)
 
 
-def test_a_run_is_drained_when_it_is_drained_everywhere() -> None:
+def test_a_run_is_drained_when_all_machines_are() -> None:
     late = replace(part(900), times=Times(zero_ns=900 * S))
     assert merged(BASE, {"h0": part(100), "h1": late}, ["h0", "h1"]).times.drained_ns is None
 
@@ -65,7 +65,7 @@ def test_a_run_is_as_complete_as_its_least_complete_part(
     assert merged(BASE, parts, ["h0", "h1"]).outcome == outcome
 
 
-def test_without_the_word_of_a_machine_a_run_is_crashed() -> None:
+def test_without_the_record_of_a_machine_a_run_is_crashed() -> None:
     assert merged(BASE, {"h0": part(100)}, ["h0", "h1"]).outcome == "crashed"
     assert merged(BASE, {}, ["h0", "h1"]).outcome == "crashed"
 

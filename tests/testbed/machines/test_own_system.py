@@ -1,4 +1,4 @@
-"""Systems that need more than what every machine gets: a file of the user's, an installed package."""
+"""Systems that need additional code on machines: a user's file, an installed package."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ SPACE = (
     ],
     ids=["a file of the user's own", "a system that imports NumPy"],
 )
-def test_what_a_system_needs_is_sent_along(
+def test_the_needs_of_a_system_are_sent_with_the_code(
     pair: Lab, tmp_path: Path, arguments: tuple[str | Path, ...], settings: tuple[str, ...]
 ) -> None:
     given = [word for setting in settings for word in ("--set", setting)]

@@ -1,4 +1,4 @@
-"""The same for many machines at once: none holds up another, nor who interrupts."""
+"""Parallel calls for many machines: none delays another, nor an interrupt."""
 
 import signal
 import subprocess
@@ -23,7 +23,7 @@ on_each(wait, range(2))
 """
 
 
-def test_results_and_errors_come_in_the_order_of_what_they_are_of() -> None:
+def test_results_and_errors_are_in_the_order_of_the_items() -> None:
     meeting = threading.Barrier(3)
 
     def do(number: int) -> int:
@@ -37,7 +37,7 @@ def test_results_and_errors_come_in_the_order_of_what_they_are_of() -> None:
     assert isinstance(second, TestbedError)
 
 
-def test_a_bug_of_ours_is_raised() -> None:
+def test_an_unexpected_error_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         on_each(lambda number: 1 // number, range(2))
 
@@ -55,7 +55,7 @@ def test_one_interrupt_ends_a_command_whose_machines_keep_it_waiting() -> None:
     assert said.rstrip().endswith("KeyboardInterrupt")
 
 
-def test_the_words_of_all_are_in_the_error_and_a_machine_that_cannot_weighs_most() -> None:
+def test_the_error_has_all_messages_and_machine_errors_take_precedence() -> None:
     with pytest.raises(MachineError, match="one; two"):
         all_or_raise([1, TestbedError("one"), MachineError("two")])
     assert all_or_raise([1, 2]) == [1, 2]

@@ -1,4 +1,4 @@
-"""Which machine gets which part of a plan, and that the parts together are the whole."""
+"""Placement of a plan on machines: each part is on one machine, and all parts together are the plan."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ def test_each_host_interface_and_route_is_on_exactly_one_machine(plan: Plan, mac
 
 
 @pytest.mark.parametrize("machines", [FOUR, FIVE])
-def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, machines: Inventory) -> None:
+def test_a_link_between_machines_is_shaped_by_the_sending_machine(plan: Plan, machines: Inventory) -> None:
     parts = layouts(plan, machines)
     for link in plan.links:
         wirings = [wiring for part in parts.values() for wiring in part.wirings if wiring.name == link.name]
@@ -101,7 +101,7 @@ def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, mac
         assert len(wirings) == 1 or link.kind == "wan"
 
 
-def test_the_two_ends_of_a_tunnel_are_one_network_and_no_two_tunnels_are(plan: Plan) -> None:
+def test_each_tunnel_has_a_network_identifier_of_its_own(plan: Plan) -> None:
     found = assignments(plan, FIVE, place(plan, FIVE), FIRST_NETWORK)
     ends: dict[int, list[tuple[str, str, str, str]]] = {}
     for name, assignment in found.items():
@@ -126,7 +126,7 @@ def test_the_parts_of_a_plan_are_the_whole_each_once(plan: Plan, machines: Inven
         assert all(each in together for each in getattr(fit, field))
 
 
-def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Plan) -> None:
+def test_links_between_machines_respect_the_networks_mtu(plan: Plan) -> None:
     fit = adapted(plan, FIVE, place(plan, FIVE), 1500)
     mtus = {link.name: link.forward.mtu_bytes for link in fit.links}
     assert mtus["r0-r1"] == 1500, "both are on h0"
@@ -137,7 +137,7 @@ def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Pla
     assert {change.parameters.mtu_bytes for change in changed} == {1450}
 
 
-def test_if_the_site_shapes_links_we_only_cut_them(plan: Plan) -> None:
+def test_if_the_site_shapes_links_the_emulators_only_cut_them(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
     placement = place(plan, site)
     for assignment in assignments(plan, site, placement, 1).values():

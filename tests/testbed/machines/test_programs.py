@@ -1,4 +1,4 @@
-"""Systems of programs on machines: their folder and modules are sent, what they need is looked for there."""
+"""Systems of programs on machines: their folders and modules are sent, their needs are checked there."""
 
 import json
 import os
@@ -54,14 +54,14 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(lab_works: None) -> Iterator[Lab]:
-    """Two machines."""
+    """Yield a lab of two machines."""
     with Lab(2) as lab:
         yield lab
 
 
 @pytest.fixture(scope="module")
 def inventory(lab: Lab) -> Path:
-    """h0 has r0, h1 the others."""
+    """Return an inventory with r0 on h0 and the other regions on h1."""
     serves = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1", "r2"]}}
     return lab.write_inventory("three-regions.yaml", machines=serves)
 

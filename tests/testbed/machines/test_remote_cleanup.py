@@ -91,7 +91,7 @@ def test_a_supervisor_without_a_client_is_ended(
     assert state(run) == LEFT
 
 
-def test_a_run_that_its_controller_is_connected_to_is_left_alone(
+def test_a_run_with_a_connected_controller_is_not_touched(
     folder: Path, processes: list[subprocess.Popen[str]]
 ) -> None:
     run = make_run(folder)
@@ -194,7 +194,7 @@ def test_shipped_runs_are_known_per_machine_from_the_local_runs(tmp_path: Path) 
     assert shipped_from(tmp_path, "h2") == []
 
 
-def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:
+def test_code_of_other_versions_is_removed_except_during_unpacking(folder: Path) -> None:
     for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64 + ".part.x1"):
         (folder / "code" / name).mkdir(parents=True)
     assert clear(folder, code="b" * 64) == {**NOTHING, "code": 2}

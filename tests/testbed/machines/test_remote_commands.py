@@ -1,4 +1,4 @@
-"""Commands on machines through real SSH servers: what they are given, what they say, how they end."""
+"""Commands on machines through real SSH servers: arguments, input, output, and exit codes."""
 
 import pytest
 
@@ -37,18 +37,18 @@ AWKWARD = [
 ]
 
 
-def test_arguments_arrive_as_they_are(connection: SshConnection) -> None:
+def test_arguments_arrive_unchanged(connection: SshConnection) -> None:
     done = connection.run(["printf", r"%s\0", *AWKWARD])
     assert done.stdout.decode().split("\0")[:-1] == AWKWARD
     assert connection.run(["test", "-e", "/tmp/ran"]).code == 1
 
 
-def test_a_command_gets_its_input_and_says_what_it_says(connection: SshConnection) -> None:
+def test_a_command_gets_its_input_and_its_output_is_returned(connection: SshConnection) -> None:
     done = connection.run(["sh", "-c", "cat; echo oops >&2; exit 3"], data=b"\0\xff" * 300_000)
     assert (done.code, done.stdout, done.said) == (3, b"\0\xff" * 300_000, "oops")
 
 
-def test_a_command_that_reads_none_of_its_input_ends_as_it_ends(connection: SshConnection) -> None:
+def test_a_command_that_reads_no_input_has_its_own_exit_code(connection: SshConnection) -> None:
     assert connection.run(["sh", "-c", "exit 4"], data=bytes(20_000_000)).code == 4
 
 
@@ -56,9 +56,7 @@ def test_a_command_that_a_signal_ends_has_no_exit_code(connection: SshConnection
     assert connection.run(["sh", "-c", "kill -9 $$"]).code == -1
 
 
-def test_a_command_that_says_nothing_for_too_long_is_given_up_but_not_ended(
-    connection: SshConnection, pair: Lab
-) -> None:
+def test_a_silent_command_times_out_but_is_not_ended(connection: SshConnection, pair: Lab) -> None:
     with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
         connection.run(["sleep", "60"], timeout_s=0.2)
     assert pair["h0"].kill("sleep 60") == 1

@@ -35,20 +35,20 @@ pytestmark = NEEDS_LAB
 
 @pytest.fixture(scope="module")
 def lab(lab_works: None) -> Iterator[Lab]:
-    """Three machines."""
+    """Yield a lab of three machines."""
     with Lab(3) as lab:
         yield lab
 
 
 @pytest.fixture(scope="module")
 def before(lab: Lab) -> dict[str, Any]:
-    """How the machines were before anything was run on them."""
+    """Return the states of the machines before any run."""
     return {name: machine.standing() for name, machine in lab.machines.items()}
 
 
 @pytest.fixture(scope="module")
 def inventory(lab: Lab, before: dict[str, Any]) -> Path:
-    """r0 on h0, r1 on h1 and h2."""
+    """Return an inventory with r0 on h0, and r1 on h1 and h2."""
     return lab.write_inventory("two.yaml", machines=SERVES)
 
 
@@ -74,7 +74,7 @@ def analysed(
     return run
 
 
-def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) -> None:
+def test_a_run_whose_connections_break_loses_no_file(analysed: RunOnMachines) -> None:
     summary = analysed.run.read_summary()
     assert summary["events"]["lost"] == 0
     assert summary["events"]["published"] > 10_000
@@ -82,7 +82,7 @@ def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) ->
     assert any("the run continues, reconnecting" in line for line in analysed.said)
 
 
-def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
+def test_faults_take_effect_on_both_machines_of_a_link_at_the_planned_time(
     analysed: RunOnMachines,
 ) -> None:
     content = record_to_json(analysed.record)
@@ -119,7 +119,7 @@ def test_every_machine_s_captures_logs_and_deliveries_are_in_the_one_run_directo
     assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
 
 
-def test_machines_are_as_they_were_before_but_for_our_code(
+def test_machines_are_unchanged_except_for_the_code(
     lab: Lab, before: dict[str, Any], analysed: RunOnMachines
 ) -> None:
     wait_until_clean(lab, before)
@@ -168,7 +168,7 @@ def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_file
     assert not any(each.path(f"{each.folder}/runs/{run.run.name}").exists() for each in lab.machines.values())
 
 
-def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_described(
+def test_a_second_ctrl_c_ends_shipping_at_once_and_records_arrived_files(
     lab: Lab, before: dict[str, Any], tmp_path: Path
 ) -> None:
     """Ship so slowly that a wait for all files would take too long."""
@@ -207,7 +207,7 @@ def test_ctrl_c_ends_a_run_tidily_whose_links_the_site_shapes_and_only_cuts_them
     wait_until_clean(lab, before)
 
 
-def test_a_supervisor_and_a_machine_that_die_leave_what_they_had_and_the_run_says_what_is_missing(
+def test_files_lost_with_a_supervisor_or_machine_are_reported(
     lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
     def shipped() -> bool:
@@ -236,7 +236,7 @@ def test_a_supervisor_and_a_machine_that_die_leave_what_they_had_and_the_run_say
     assert "captures/r1-driver-0-eth0.pcap" in {file["file"] for file in content["shipped"][2]["partial"]}
 
 
-def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_captured(
+def test_a_full_disk_ends_the_run_with_a_message_and_keeps_captures(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
     folder = lab["h0"].folder
@@ -257,7 +257,7 @@ def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_c
     assert (run.run.captures / "r0-driver-0-eth0.pcap").stat().st_size > 1000
 
 
-def test_a_port_in_use_is_said_before_anything_is_started(
+def test_a_port_in_use_is_reported_before_the_start(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
     with occupied_udp_port(lab["h1"], 4789), RunOnMachines(lab, tmp_path, inventory) as run:

@@ -1,5 +1,5 @@
-"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, for want of a kind of
-links, or is played by the test.
+"""The supervisor alone: its messages, and its end. Its run breaks at once, because its kind of links does not
+exist, or is played by the test.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ AN_HOUR_NS = 3600 * 1_000_000_000
 
 
 class Attached:
-    """A client of the supervisor's socket. since: the first message that it asks for."""
+    """A client of the supervisor's socket. since: the first message that it requests."""
 
     def __init__(self, run: RunDirectory, since: int | None = 0) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -59,7 +59,7 @@ class Attached:
         self._socket.close()
 
     def is_hung_up(self) -> bool:
-        """Whether the supervisor ends the connection, whatever it said before."""
+        """Return whether the supervisor ends the connection, whatever it sent before."""
         while self._socket.recv(65536):
             pass
         return True
@@ -104,7 +104,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def serve(run: RunDirectory, visit: Any, *, lease_s: float = 60.0, **clocks: Any) -> list[BaseException]:
-    """Serve until the supervisor ends, while `visit` is done in another thread; what went wrong there."""
+    """Serve until the supervisor ends, while `visit` runs in another thread; return that thread's error."""
     wrong: list[BaseException] = []
 
     def be_visitor() -> None:
@@ -139,7 +139,7 @@ def test_a_returning_controller_gets_the_messages_that_it_missed(run: RunDirecto
     assert content["problems"] == ["the run died while building: see runner.log"]
 
 
-def test_a_supervisor_tells_its_clock_and_ends_without_contact_for_the_lease(
+def test_a_supervisor_reports_its_clock_and_ends_after_the_lease_without_contact(
     run: RunDirectory, played: PlayedRun
 ) -> None:
     now = [0.0]
@@ -198,7 +198,7 @@ def test_causes_that_prevent_a_start_are_reported(run: RunDirectory) -> None:
     assert serve(run, visit) == []
 
 
-def test_an_end_that_cannot_be_written_down_is_reported(run: RunDirectory, played: PlayedRun) -> None:
+def test_an_end_that_cannot_be_recorded_is_reported(run: RunDirectory, played: PlayedRun) -> None:
     (run.path / f".run.json.{os.getpid()}.tmp").mkdir()  # where it would be written
 
     def visit() -> None:

@@ -1,4 +1,4 @@
-"""A peer with sessions that are played by the test: what it makes of how they end, and of what they say."""
+"""The client of a supervisor, with sessions that the test plays: effects of their messages and ends."""
 
 import json
 import queue
@@ -19,7 +19,7 @@ NO_SUPERVISOR_TEXT = "no supervisor at /run"
 
 
 class Session:
-    """A session to the supervisor, which says this and then ends with this code; None: it breaks."""
+    """A session with the supervisor that sends this and then ends with this code; None: it breaks."""
 
     def __init__(self, *messages: Mapping[str, Any], code: int | None) -> None:
         self._lines = iter([line_of(message) for message in messages])
@@ -76,7 +76,7 @@ class Played:
 def follow(
     *sessions: Session, before_each: Callable[[], object] = lambda: None
 ) -> tuple[list[dict[str, Any]], Played]:
-    """Return all events that the peer reports of these sessions."""
+    """Return all events that the client reports of these sessions."""
     events: Events = queue.SimpleQueue()
     played: Any = Played(sessions, before_each)
     machine: Any = SimpleNamespace(name="h0")
@@ -93,7 +93,7 @@ def waits(number: int) -> dict[str, Any]:
     return {"did": "waits", "at": "ready", "n": number}
 
 
-def test_a_supervisor_that_hangs_up_is_asked_for_the_rest_and_only_without_one_the_machine_is_gone() -> None:
+def test_a_closed_session_is_reopened_and_a_machine_without_supervisor_is_gone() -> None:
     sessions = [
         Session(waits(0), waits(1), code=0),
         Session(waits(1), waits(4), code=None),  # 1 is said again, 2 and 3 are not kept any more
@@ -106,8 +106,8 @@ def test_a_supervisor_that_hangs_up_is_asked_for_the_rest_and_only_without_one_t
     assert [session.asked_from for session in sessions] == [0, 2, 5]
 
 
-def test_a_machine_is_waited_for_from_the_last_that_was_heard_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nothing was heard but its clock, for longer than is waited."""
+def test_the_wait_for_a_machine_counts_from_its_last_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Include a machine that sent only its clock for longer than the wait."""
     now = [0.0]
     monkeypatch.setattr(peer_module, "time", SimpleNamespace(monotonic=lambda: now[0], time_ns=lambda: 0))
 
@@ -120,7 +120,7 @@ def test_a_machine_is_waited_for_from_the_last_that_was_heard_of_it(monkeypatch:
     assert told[-1]["did"] == "gone"
 
 
-def test_a_machine_of_which_nothing_is_heard_for_as_long_as_it_is_waited_for_is_lost(
+def test_a_machine_that_is_silent_for_the_whole_wait_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
@@ -143,7 +143,7 @@ def test_a_machine_of_which_nothing_is_heard_for_as_long_as_it_is_waited_for_is_
         {"did": "waits", "n": "first"},
     ],
 )
-def test_a_machine_that_is_not_understood_is_lost(nonsense: dict[str, Any]) -> None:
+def test_a_machine_with_invalid_messages_is_lost(nonsense: dict[str, Any]) -> None:
     told, _ = follow(Session(nonsense, code=None))
     assert [message["did"] for message in told] == ["lost"]
     assert "its supervisor sent an invalid message" in told[0]["why"]

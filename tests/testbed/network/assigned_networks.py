@@ -1,8 +1,9 @@
 """Three machines that execute one plan together, without SSH. Each is a network namespace with an interface
 on one experiment bridge, and in it a namespace like a sandbox's with its share. Runs inside a sandbox.
 
-`python -m tests.testbed.network.assigned_networks KIND NAME` is a machine, which makes its tunnels and has a
-child (`inside` after it) with the network. It answers requests from standard input on standard output.
+`python -m tests.testbed.network.assigned_networks KIND NAME` is a machine, which creates its tunnels and has
+a child (with `inside` as an argument) with the network. It answers requests from standard input on standard
+output.
 """
 
 import json
@@ -119,7 +120,7 @@ def _ask(process: subprocess.Popen[str], **message: Any) -> Any:
 
 
 def be_machine(kind: str, name: str) -> None:
-    """Make the tunnels of the child that has the network; both have the same standard input and output."""
+    """Create the tunnels of the child that has the network; both have the same standard input and output."""
     _tell("there")
     sys.stdin.readline()
     inner = [
@@ -141,7 +142,7 @@ def be_machine(kind: str, name: str) -> None:
 
 
 def be_inside(kind: str, name: str) -> None:
-    """Have the network, and do as asked."""
+    """Create the network, and answer requests."""
     subprocess.run(["mount", "-n", "-t", "sysfs", "sysfs", "/sys"], check=True)
     with Network(PLAN, select_emulator(kind, 1), all_assignments()[name]) as network:
         _tell("up")

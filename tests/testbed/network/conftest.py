@@ -1,4 +1,4 @@
-"""Starts the long cut of `test_silent_cut` as soon as it is known to be wanted: the rest runs meanwhile."""
+"""Starts the long cut of `test_silent_cut` as soon as that test is collected; other tests run meanwhile."""
 
 import subprocess
 

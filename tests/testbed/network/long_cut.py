@@ -1,6 +1,6 @@
-"""A cut of more than a minute, with traffic towards it all the while. Runs inside the sandbox.
+"""A cut of more than a minute, with continuous traffic towards it. Runs inside the sandbox.
 
-Without permanent neighbours, the gateways would give up on each other after some 50 s and tell the hosts.
+Without permanent neighbours, the gateways would give up on each other after some 50 s and notify the hosts.
 """
 
 import select

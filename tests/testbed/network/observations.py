@@ -38,7 +38,9 @@ def told(network: Network, host: str, *command: str) -> Any:
 
 
 def bundle_frames(network: Network, sender: str, address: str) -> list[int]:
-    """Send a bundle of datagrams (UDP_SEGMENT) from a host; the lengths of the frames that leave it."""
+    """Send a bundle of datagrams (UDP_SEGMENT) from a host; return the lengths of the frames that leave
+    it.
+    """
 
     def send() -> list[int]:
         with (
@@ -67,7 +69,7 @@ def routes(network: Network, host: str) -> list[dict[str, Any]]:
 
 
 def reachable(network: Network) -> dict[str, bool]:
-    """Whether echoes come back, for each two regions ("r0 r1")."""
+    """Return whether echoes return, for each two regions ("r0 r1")."""
     return {f"{sample.origin} {sample.target}": bool(sample.rtt_us) for sample in network.probe("before")}
 
 
@@ -77,7 +79,7 @@ def round_trips_us(network: Network) -> dict[str, float]:
 
 
 def timer_lateness_us() -> float:
-    """How late a plain timer is at present (the median): a link's own may be, too."""
+    """Return the current median lateness of a plain timer: a link's own timer may be as late."""
     late_us = []
     for _ in range(50):
         due = time.monotonic() + 0.005
@@ -89,7 +91,7 @@ def timer_lateness_us() -> float:
 def set_link(
     network: Network, plan: Plan, name: str, state: LinkState, *directions: LinkDirectionName
 ) -> list[Applied]:
-    """Put a link into a state, both directions unless some are given; its parameters stay."""
+    """Set a link's state, in both directions unless some are given; its parameters stay."""
     link = next(link for link in plan.links if link.name == name)
     parameters_of = {LinkDirectionName.FORWARD: link.forward, LinkDirectionName.BACKWARD: link.backward}
     return [
@@ -117,7 +119,9 @@ def what_sending_says(
 
 
 def errors_told(sender: socket.socket, payload: bytes) -> list[str]:
-    """Send a datagram; the names of the errors that the network told the socket by now."""
+    """Send a datagram; return the names of the errors that the socket has received from the network so
+    far.
+    """
     told_so_far = []
     for operation in (lambda: sender.recv(16), lambda: sender.send(payload)):
         try:
@@ -135,7 +139,7 @@ def packet_socket() -> socket.socket:
 
 
 def frames_seen(opened: Iterable[socket.socket], duration_s: float) -> int:
-    """How many frames packet sockets get meanwhile: the time of silence that is asked for has to pass."""
+    """Return the number of frames that packet sockets receive during this time."""
     poller = select.poll()
     by_descriptor = {each.fileno(): each for each in opened}
     for descriptor in by_descriptor:

@@ -1,4 +1,4 @@
-"""Small plans made by hand, so that the network is tested without the planning."""
+"""Small plans made by hand, so that tests of the network do not depend on planning."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,9 +21,9 @@ def make_plan(
     pairs: Sequence[tuple[int, int]] | None = None,
     parameters_of: dict[tuple[int, int], LinkParameters] | None = None,
 ) -> Plan:
-    """Regions in a full mesh, or joined as `pairs` says, with some hosts each.
+    """Return regions in a full mesh, or joined by `pairs`, with some hosts each.
 
-    parameters_of: for pairs whose link is not like `wan`.
+    parameters_of: for pairs whose link differs from `wan`.
     """
     pairs = list(combinations(range(regions), 2)) if pairs is None else pairs
     names = [f"r{number}-proxy-{index}" for number in range(regions) for index in range(hosts)]
@@ -90,7 +90,7 @@ def make_plan(
 
 
 def one_lan(hosts: int) -> Plan:
-    """One region's hosts, with a process on each: "r0/proxy-0" on "r0-proxy-0"..."""
+    """Return one region's hosts, with a process on each: "r0/proxy-0" on "r0-proxy-0"..."""
     plan = make_plan(1, hosts)
     names = [host.name for host in plan.hosts if host.role == "proxy"]
     return replace(

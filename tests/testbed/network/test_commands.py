@@ -21,7 +21,7 @@ def test_names_and_addresses_of_a_large_network_are_short_and_differ():
     assert len(set(macs)) == len(macs)
 
 
-def test_links_that_do_nothing_are_single_pairs():
+def test_links_without_effects_are_single_pairs():
     plan = replace(make_plan(2, 1, wan=LinkParameters(mtu_bytes=1400), lan=LinkParameters()), captures=())
     layout = make_layout(plan)
     assert layout.wirings == ()

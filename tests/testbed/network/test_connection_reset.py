@@ -1,4 +1,4 @@
-"""Connections that a fault resets: those that are meant, at both ends, and no others."""
+"""Connection resets by faults: only the selected connections, at both ends."""
 
 import contextlib
 import socket
@@ -74,7 +74,7 @@ def _reset(peers: list[str], port: int | None) -> dict[str, Any]:
         ([THREE], 7_009, set()),
     ],
 )
-def test_the_connections_that_are_meant_are_reset_and_no_others(peers, port, gone):
+def test_only_the_selected_connections_are_reset(peers, port, gone):
     told = sandboxed(_reset, peers, port)
     assert set(map(tuple, told["gone"])) == gone
     assert set(told["errors"]) <= {"ConnectionAbortedError", "ConnectionResetError", "nothing"}

@@ -1,6 +1,6 @@
-"""A small network whose links are cut, go down, and come back.
+"""A small network whose links are cut, go down, and return.
 
-This is also what user-mode Linux runs of the network, for the kind netem (tests/testbed/uml).
+User-mode Linux also runs this file, for the kind netem (tests/testbed/uml).
 """
 
 from typing import Any
@@ -87,7 +87,7 @@ def test_round_trips_are_twice_the_delays_and_never_less(failing):
     assert not asked_ms
 
 
-def test_a_cut_is_neither_healed_by_ip_nor_told_to_anyone(failing):
+def test_a_cut_is_neither_rerouted_nor_reported_by_ip(failing):
     assert failing["cut"] == ALL_BUT_R0_R1
     assert failing["cut_says"] is None
 
@@ -100,7 +100,7 @@ def test_a_cut_heals(failing):
     assert failing["healed"] == ALL
 
 
-def test_hosts_behind_a_link_that_is_down_hear_that_the_network_is_unreachable(failing):
+def test_a_link_that_is_down_makes_the_network_unreachable_for_hosts(failing):
     assert failing["down"] == ALL_BUT_R0_R1
     assert failing["down_says"][:2] == ["ENETUNREACH", "ENETUNREACH"]
 
@@ -109,7 +109,7 @@ def test_other_links_are_unaffected_by_a_link_that_is_down(failing):
     assert failing["down_says"][2] == "ECONNREFUSED"  # the host itself answers: no listener
 
 
-def test_a_link_that_was_down_comes_back_with_its_routes_and_neighbours(failing):
+def test_a_link_that_was_down_regains_its_routes_and_neighbours(failing):
     assert failing["up"] == ALL
     assert failing["up_says"] == "ECONNREFUSED"
     assert failing["as_before"] == [True, True]

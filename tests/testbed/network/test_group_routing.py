@@ -17,7 +17,7 @@ def report(kind: int, group: int = GROUP) -> bytes:
     return struct.pack(">BBHHHBBHI", 0x22, 0, 0, 0, 1, kind, 0, 0, group)
 
 
-def test_datagrams_go_towards_regions_with_members():
+def test_datagrams_are_forwarded_towards_regions_with_members():
     forwarding = GroupForwarding(LINE)
     ways = [(region, SENDER, GROUP) for region in ("r0", "r1", "r2")]
     assert [forwarding.request(region, SENDER, GROUP) for region, *_ in ways] == [[way] for way in ways]

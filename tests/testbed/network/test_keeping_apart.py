@@ -34,7 +34,7 @@ def _receiver() -> socket.socket:
 
 
 def _heard(network: Network) -> list[str]:
-    """Who hears whom, of datagrams that each host sends to each other."""
+    """Return which host receives datagrams from which, when each host sends to each other."""
     address = {host.name: host.address for host in PLAN.hosts}
     sockets = [in_host(network, host, _receiver) for host in HOSTS]
     for sender, opened in enumerate(sockets):
@@ -78,7 +78,7 @@ def _told_of_a_lost_interface() -> str:
         return str(caught.value)
 
 
-def test_no_program_is_started_to_keep_hosts_apart():
+def test_separating_hosts_starts_no_program():
     assert set(sandboxed(_kept_apart_without_programs)) == EVERYONE - {"0>1", "0>2"}
 
 

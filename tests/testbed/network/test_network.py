@@ -1,4 +1,4 @@
-"""A small network at rest: its hosts see what was planned, and nothing else."""
+"""A small network at rest: its hosts see the planned network and nothing else."""
 
 import os
 import socket
@@ -44,7 +44,7 @@ ACROSS = ["r0-proxy-0", "r0-proxy-1", "r1-proxy-0", "r2-gw"]
 
 
 def _observe(kind: str) -> dict[str, Any]:
-    """Everything about a network at rest."""
+    """Return all observations of a network at rest."""
     with Network(PLAN, select_emulator(kind, 1)) as network:
         hosts = [host.name for host in PLAN.hosts]
         packets = [in_host(network, host, packet_socket) for host in hosts] + [packet_socket()]
@@ -84,7 +84,7 @@ def seen(request):
     return sandboxed(_observe, request.param)
 
 
-def test_every_host_knows_every_name(seen):
+def test_every_host_resolves_every_name(seen):
     assert seen["names"] == {host.name: host.address for host in PLAN.hosts}
 
 
@@ -92,7 +92,7 @@ def test_hosts_reach_each_other_through_mininets_own_objects(seen):
     assert seen["lost_percent"] == 0
 
 
-def test_every_neighbour_is_known_for_good(seen):
+def test_every_neighbour_entry_is_permanent(seen):
     for host in PLAN.hosts:
         entries = seen["neighbours"][host.name]
         on_lan = {other.address for other in PLAN.hosts if other.region == host.region} - {host.address}
@@ -102,7 +102,7 @@ def test_every_neighbour_is_known_for_good(seen):
             assert len(entries) == len(on_lan) + 2  # and the gateway at the other end of each WAN link
 
 
-def test_gateways_send_over_the_direct_link_even_where_a_detour_is_shorter(seen):
+def test_gateways_use_the_direct_link_even_if_a_detour_is_shorter(seen):
     link = next(link for link in PLAN.links if link.name == "r0-r2")  # 30 ms; over r1 it would be 20 ms
     via = {route["dst"]: route.get("gateway") for route in seen["routes"]["r0-gw"]}
     assert via["10.2.0.0/16"] == link.b_address
@@ -129,12 +129,12 @@ def test_every_capture_finds_its_interface(seen):
 
 
 def test_a_bundle_of_datagrams_leaves_its_host_as_datagrams(seen):
-    """So captures and links see each."""
+    """Check it, so that captures and links see each datagram."""
     assert seen["bundle"] == [1_042] * 5 + [342]
 
 
-def test_a_sender_is_told_when_a_packet_is_larger_than_a_link_on_its_way_takes(seen):
-    """RFC 1191. A smaller packet arrives, and the host answers that the port is closed."""
+def test_a_sender_is_notified_if_a_packet_exceeds_the_mtu_of_a_link(seen):
+    """Check RFC 1191. A smaller packet arrives, and the host answers that the port is closed."""
     assert seen["larger"] == {"1400": "ECONNREFUSED", "1401": "EMSGSIZE"}
 
 
@@ -157,7 +157,7 @@ def _congestion_control(wanted: str) -> str:
         return network.congestion_control
 
 
-def test_congestion_control_is_set_for_the_run_alone_where_it_may_be():
+def test_congestion_control_is_set_for_the_run_alone_if_allowed():
     of_the_machine = Path("/proc/sys/net/ipv4/tcp_congestion_control")
     before = of_the_machine.read_text()
     assert sandboxed(_congestion_control, "reno") == "reno"  # always allowed
@@ -222,7 +222,7 @@ def _ping_without_emulator(kind: str) -> tuple[float, list[str]]:
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_links_that_do_nothing_are_there_without_an_emulator(kind):
+def test_links_without_effects_work_without_an_emulator(kind):
     lost_percent, names = sandboxed(_ping_without_emulator, kind)
     assert lost_percent == 0
     assert not [name for name in names if name.startswith("l") and name.endswith(("a", "b"))]

@@ -1,4 +1,4 @@
-"""Blocks keep the packets that are meant, and no others; what they kept goes again when they end."""
+"""Blocks drop only the selected packets, which pass again when the block ends."""
 
 import contextlib
 import socket

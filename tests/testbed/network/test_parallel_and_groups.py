@@ -1,6 +1,6 @@
-"""Datagrams to a group cross one of the two links that join two regions, as routes choose.
+"""Datagrams to a group cross one of the two links that join two regions, according to the routes.
 
-This is also what user-mode Linux runs, for the kind netem (tests/testbed/uml).
+User-mode Linux also runs this file, for the kind netem (tests/testbed/uml).
 """
 
 import socket
@@ -53,7 +53,7 @@ def _member(address: str) -> socket.socket:
 
 
 def _arrivals(stamper: Stamper) -> list[float]:
-    """Send datagrams in one bundle; the delays of those that arrive, in milliseconds."""
+    """Send datagrams in one bundle; return the delays of those that arrive, in milliseconds."""
     before = len(stamper.arrivals)
     stamper.send_offloaded(DATAGRAMS)
     stamper.collect_until_quiet(SILENCE_S)
@@ -85,7 +85,7 @@ def _send_through_cuts(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_a_group_is_reached_by_the_link_that_routes_choose_and_by_no_other(kind: str) -> None:
+def test_a_group_is_reached_only_by_the_link_of_the_route(kind: str) -> None:
     seen = sandboxed(_send_through_cuts, kind)
     frames = seen.pop("frames")
     assert {when: len(delays) for when, delays in seen.items()} == {

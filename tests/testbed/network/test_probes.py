@@ -1,4 +1,4 @@
-"""Echoes on a machine that stands still now and then."""
+"""Echoes on a machine that stalls now and then."""
 
 import itertools
 import time
@@ -21,6 +21,6 @@ def _measure_between_standstills() -> list[list[float]]:
     return probes.measure([probes.ProbePair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})
 
 
-def test_an_echo_that_came_back_is_not_lost_because_the_machine_stood_still():
+def test_an_answered_echo_is_not_lost_if_the_machine_stalls():
     [round_trips_us] = sandboxed(_measure_between_standstills)
     assert len(round_trips_us) == probes.ROUNDS

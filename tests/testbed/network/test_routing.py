@@ -1,4 +1,4 @@
-"""Routing protocols of gateways: what topologies may ask for, what FRR is told, and what kernels report."""
+"""Routing protocols of gateways: fields of topologies, configurations of FRR, and reports of kernels."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def configured(plan: Plan, gateway: str, daemon: str) -> list[str]:
     return configuration(plan, make_layout(plan), gateway, daemon).splitlines()
 
 
-def test_ospf_has_the_links_delays_as_costs_and_the_timers_asked_for(tmp_path):
+def test_ospf_has_the_links_delays_as_costs_and_the_given_timers(tmp_path):
     plan = plan_of(tmp_path, "{protocol: ospf, hello: 2s, bfd: {interval: 100ms}}")
     assert plan_from_json(plan_to_json(plan)) == plan
     ours, theirs = configured(plan, "a-gw", "ospfd"), configured(plan, "b-gw", "ospfd")
@@ -125,7 +125,7 @@ def test_a_link_over_which_gateways_never_agree_is_refused(tmp_path, link, routi
     assert said in refusal(load_topology, str(tmp_path / "pair.yaml"))
 
 
-def test_generated_topologies_take_it(tmp_path):
+def test_generated_topologies_support_routing(tmp_path):
     text = "name: ring\nkind: ring\nregions: 4\ndelays: {from: 1ms, to: 9ms}\nrouting: {protocol: bgp}\n"
     (tmp_path / "ring.yaml").write_text(text)
     assert load_topology(str(tmp_path / "ring.yaml")).routing.timers_us == (60_000_000, 180_000_000)
@@ -137,7 +137,7 @@ def test_weights_are_for_static_routes(tmp_path):
     assert "links.0.weight: is for static routes" in refusal(load_topology, str(tmp_path / "pair.yaml"))
 
 
-def test_virtual_time_refuses_it(tmp_path):
+def test_virtual_time_refuses_routing(tmp_path):
     said = refusal(Simulator().adapted, plan_of(tmp_path, "ospf"))
     assert "topology.routing: routes in virtual time are fixed: use --on local" in said
 

@@ -46,7 +46,7 @@ def _whole_network(meeting: str) -> dict[str, Any]:
     return _network(meeting, "other", "one", cut=False)
 
 
-def test_a_cut_in_one_network_is_not_felt_in_the_other():
+def test_a_cut_in_one_network_does_not_affect_the_other():
     with tempfile.TemporaryDirectory() as meeting:
         calls = [start(_cut_network, meeting), start(_whole_network, meeting)]
         cut, whole = [finish(call) for call in calls]

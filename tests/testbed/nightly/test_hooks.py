@@ -28,7 +28,7 @@ def told(record: NightRecord = ENDED) -> dict[str, Any]:
     return message(DIRECTORY, record, Path("history/site/index.html"))
 
 
-def test_a_message_says_what_got_worse_and_what_failed():
+def test_a_message_lists_regressions_and_failures():
     content = told()
     assert content["subject"].startswith("quick 2026-11-21 on ")
     assert content["subject"].endswith(": 1 got worse, 1 of 2 runs failed")
@@ -42,7 +42,7 @@ def test_a_message_says_what_got_worse_and_what_failed():
     assert json.loads(json.dumps(content)) == content
 
 
-def test_a_night_that_could_not_begin_is_reported_in_the_same_words():
+def test_a_night_that_could_not_begin_has_a_message_of_the_same_form():
     content = message_of_missing_night("quick", date(2026, 11, 21), "another night is on", 3)
     assert set(content) == set(told())
     assert (content["night"], content["outcome"], content["exit_code"]) == ("2026-11-21", "not begun", 3)

@@ -1,4 +1,4 @@
-"""JUnit XML as CI systems read it."""
+"""JUnit XML that CI systems can read."""
 
 from dataclasses import replace
 from datetime import date
@@ -32,7 +32,7 @@ def suite(record: NightRecord) -> ElementTree.Element:
     return ElementTree.fromstring(junit_xml(DIRECTORY, record).encode()).find("testsuite")
 
 
-def test_each_run_that_ended_is_a_case_and_says_of_what_kind_its_failure_is():
+def test_each_ended_run_is_a_case_with_the_kind_of_its_failure():
     found = suite(RECORD)
     assert found.attrib == {
         "name": "quick 2026-11-21",

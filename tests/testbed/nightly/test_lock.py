@@ -1,4 +1,4 @@
-"""Two nights never overlap in one history or among the same runs, and a dead one holds nothing up."""
+"""Two nights never overlap in one history or folder of runs, and a dead night blocks no other."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from testbed.errors import MachineError
 
 @contextmanager
 def another_night(history: Path, runs: Path) -> Iterator[tuple[int, int]]:
-    """Yield a process that holds the locks, and its child; both are killed in the end."""
+    """Yield a process that holds the locks, and its child; both are killed at the end."""
     reading, writing = os.pipe()
     night = os.fork()
     if night == 0:
@@ -35,7 +35,7 @@ def another_night(history: Path, runs: Path) -> Iterator[tuple[int, int]]:
 
 
 def end(process: int) -> None:
-    """Kill a child of ours; idempotent."""
+    """Kill a child of the test; idempotent."""
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
@@ -44,7 +44,7 @@ def end(process: int) -> None:
 @pytest.mark.parametrize(
     ("history", "runs", "option"), [("history", "other", "--history"), ("other", "runs", "--out")]
 )
-def test_a_second_night_is_refused_and_told_who_is_on(tmp_path, history, runs, option):
+def test_a_second_night_is_refused_and_names_the_running_one(tmp_path, history, runs, option):
     with another_night(tmp_path / "history", tmp_path / "runs") as (other, _):
         said = (
             rf"another night is running in .*: quick, process {other}; .* or set another folder with {option}"
@@ -53,7 +53,7 @@ def test_a_second_night_is_refused_and_told_who_is_on(tmp_path, history, runs, o
             night_locks(tmp_path / history, tmp_path / runs, who="full").__enter__()
 
 
-def test_a_night_that_may_wait_begins_when_the_other_is_over_though_its_children_live(tmp_path):
+def test_a_waiting_night_begins_when_the_other_has_ended(tmp_path):
     said = []
     with another_night(tmp_path / "history", tmp_path / "runs") as (other, child):
 

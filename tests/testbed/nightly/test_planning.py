@@ -45,7 +45,7 @@ def done(run: NightRun, took_s: float) -> NightRun:
     return replace(run, state=RunState.DONE, verdict="passed", duration_s=took_s)
 
 
-def test_a_night_is_every_entry_as_often_as_it_says_in_order(record):
+def test_a_night_has_every_entry_in_order_with_its_repeats(record):
     assert [(run.entry, run.repetition, run.backend) for run in record.runs] == [
         ("cut", 0, "local"),
         ("cut", 1, "local"),
@@ -55,7 +55,7 @@ def test_a_night_is_every_entry_as_often_as_it_says_in_order(record):
     assert record.budget_s == 300
 
 
-def test_seeds_follow_from_the_date_and_are_the_same_whenever_asked(file, record):
+def test_seeds_follow_from_the_date(file, record):
     assert new_record(file, NIGHT, commit="c", started_ns=1).runs == record.runs
     tomorrow = new_record(file, date(2026, 11, 22), commit=None, started_ns=0)
     seeds = [run.seed for run in (*record.runs, *tomorrow.runs)]
@@ -68,7 +68,7 @@ def test_a_seed_is_the_same_in_every_version():
     assert seed_of(NIGHT, "quick", "link-failure", 0) == 1668930775
 
 
-def test_the_digest_notices_what_would_run_differently(file, tmp_path):
+def test_the_digest_changes_with_everything_that_determines_runs(file, tmp_path):
     same, other = tmp_path / "same.yaml", tmp_path / "other.yaml"
     same.write_text(SUITE + "# and a remark\n")
     other.write_text(SUITE.replace("client: 10", "client: 11"))
@@ -86,7 +86,7 @@ def test_a_runs_duration_is_estimated_then_known_from_earlier_nights_then_from_t
     assert expected.left_s(tonight) == 90 + 1 + AROUND_A_RUN_S
 
 
-def test_a_run_may_take_what_is_left_of_the_night_and_of_its_entry(file, record):
+def test_a_run_may_take_the_remaining_budget_of_night_and_entry(file, record):
     cut, virtual = record.runs[1], record.runs[3]
     assert budget_left_s(cut, record, file) == 240
     later = replace(record.with_run(done(record.runs[0], 200.0)), spent_s=210.0)
@@ -94,7 +94,7 @@ def test_a_run_may_take_what_is_left_of_the_night_and_of_its_entry(file, record)
     assert budget_left_s(virtual, later, file) == 90
 
 
-def test_real_runs_are_never_side_by_side(file, tmp_path):
+def test_real_runs_never_run_in_parallel(file, tmp_path):
     check_jobs(8, file)
     alone = tmp_path / "alone.yaml"
     alone.write_text("suite: alone\nbudget: 1min\nentries: [{name: cut, experiment: link-failure}]\n")

@@ -1,4 +1,4 @@
-"""The units that start a night: systemd accepts them with any characters in paths and hooks."""
+"""Units that start a night: systemd accepts them with any characters in paths and hooks."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def installed(folder: Path, *, user: str | None = None, command: tuple[str, ...]
 
 
 def verified(unit: Path, *, user: bool) -> tuple[int, str]:
-    """Exit code and words of systemd's own check; it needs no systemd that runs."""
+    """Return exit code and output of systemd's own check, which needs no running systemd."""
     done = subprocess.run(
         ["systemd-analyze", "--user" if user else "--system", "verify", "--man=no", str(unit)],
         env={**os.environ, "XDG_RUNTIME_DIR": str(unit.parent)},
@@ -64,8 +64,8 @@ def test_system_units_run_as_a_named_user(tmp_path):
     assert texts[night.resume].endswith("WantedBy=multi-user.target\n")
 
 
-def test_words_come_to_the_command_as_they_were_given(tmp_path):
-    """A shell reads cron's line, after cron took the backslashes before `%` away."""
+def test_arguments_reach_the_command_unchanged(tmp_path):
+    """Pass cron's line to a shell after removing the backslashes before `%`, as cron does."""
     marked = (sys.executable, "-c", "import sys; print(sys.argv[1:])", "50% of $HOME", "it's")
     lines = cron_lines(installed(tmp_path, command=marked)).splitlines()
     assert [line.split(" cd ")[0] for line in lines] == ["5 2 * * *", "@reboot"]

@@ -1,4 +1,4 @@
-"""The workflow for GitHub runs a suite that there is, and keeps the history where nights put it."""
+"""The workflow for GitHub runs an existing suite, and caches the history of nights."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def test_the_workflows_suite_exists_and_fits_its_time_limit(night):
     assert read_suite("quick").suite.budget_us / 60e6 < night["timeout-minutes"]
 
 
-def test_the_history_is_restored_and_saved_whatever_became_of_the_night(night):
+def test_the_history_is_restored_and_saved_after_any_night(night):
     restored, saved = step(night, "actions/cache/restore"), step(night, "actions/cache/save")
     assert restored["path"] == saved["path"] == str(HISTORY)
     assert restored["key"] == saved["key"]

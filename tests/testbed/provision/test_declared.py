@@ -1,4 +1,4 @@
-"""Which programs are there once the declared packages are: by hand-written packages, and on this machine."""
+"""Programs of the declared packages: with hand-written packages, and on this machine."""
 
 import os
 import shutil
@@ -61,7 +61,7 @@ Depends: base
 debian = pytest.mark.skipif(not DPKG.exists(), reason="no Debian packages here")
 
 
-def test_a_package_brings_what_it_depends_on_and_nothing_that_it_recommends() -> None:
+def test_a_package_includes_dependencies_but_not_recommendations() -> None:
     here = list(installed(STATUS))
     assert closure([], here) == {"base", "libbase"}
     assert closure(["wanted"], here) == {"base", "libbase", "wanted", "early", "second", "provider"}
@@ -84,7 +84,7 @@ def test_programs_are_found_by_their_packages_also_behind_links(tmp_path: Path) 
 
 
 @debian
-def test_a_package_that_is_not_declared_is_noticed(tmp_path: Path) -> None:
+def test_an_undeclared_package_is_detected(tmp_path: Path) -> None:
     """Check that without the line the PATH lacks its program."""
     forgotten = "iperf3"
     here = list(installed((DPKG / "status").read_text()))

@@ -19,7 +19,7 @@ PIN = re.compile(r"^ *(?:- )?uses: +(?P<action>\S+)(?P<comment>.*)$", re.MULTILI
 
 
 def commands() -> list[tuple[str, str]]:
-    """Each command of pip: the file, and its options."""
+    """Yield each command of pip: its file and options."""
     found = []
     for path in sorted({path for pattern in SCRIPTS for path in PROJECT.glob(pattern) if path.is_file()}):
         if "node_modules" in path.parts:
@@ -29,7 +29,7 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
-def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_none() -> None:
+def test_pip_installs_and_builds_only_with_hashes() -> None:
     found = [each for each in commands() if each[1] != DEFINITION]
     assert len(found) >= 4, "the Makefile's are seen"
     for file, options in found:
@@ -38,7 +38,7 @@ def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_no
 
 
 def test_build_tools_are_pinned_with_a_hash_and_come_first() -> None:
-    """As the Makefile takes it out of requirements.txt."""
+    """Read them from requirements.txt as the Makefile does."""
     requirements = (PROJECT / "requirements.txt").read_text()
     hashes = r"(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"
     assert re.search(r"^setuptools==\S+ \\\n" + hashes, requirements, re.MULTILINE)
@@ -48,7 +48,7 @@ def test_build_tools_are_pinned_with_a_hash_and_come_first() -> None:
 
 
 @pytest.mark.parametrize("workflow", sorted((PROJECT / ".github/workflows").iterdir()), ids=str)
-def test_actions_are_named_by_a_full_hash_and_say_which_version_that_is(workflow: Path) -> None:
+def test_actions_have_a_full_hash_with_the_version_in_a_comment(workflow: Path) -> None:
     found = list(PIN.finditer(workflow.read_text()))
     assert found
     for each in found:

@@ -1,4 +1,4 @@
-"""The Vagrantfile is valid for both providers and does what it says: tried with machines that are none."""
+"""The Vagrantfile is valid for both providers and does what it promises, with fake machines."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def test_the_vagrantfile_is_valid(vagrant, provider):
     assert (done.returncode, done.stdout.strip()) == (0, "Vagrantfile validated successfully."), done.stderr
 
 
-def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints(vagrant, pretended):
+def test_three_machines_get_an_inventory_with_their_fingerprints(vagrant, pretended):
     done, log = up(vagrant, pretended, LAB="3")
     assert done.returncode == 0, done.stderr
     inventory = load_inventory(pretended / "lab.yaml")
@@ -102,7 +102,7 @@ def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints
         assert f"{machine.name} execute grep -qF 'ssh-ed25519 AAAAkeyh0' ~/.ssh/authorized_keys" in log
 
 
-def test_text_that_is_no_key_is_not_written_among_keys(vagrant, pretended):
+def test_text_that_is_no_key_is_not_added_to_the_keys(vagrant, pretended):
     done, log = up(vagrant, pretended, LAB="2", FAKE_KEY="x' >/etc/passwd; echo '")
     assert done.returncode != 0
     assert "h0 has no key of its own: vagrant provision h0" in done.stdout + done.stderr
@@ -110,10 +110,10 @@ def test_text_that_is_no_key_is_not_written_among_keys(vagrant, pretended):
     assert not (pretended / "lab.yaml").exists()
 
 
-def test_one_machine_is_set_up_whole_and_its_copy_spares_what_is_made_in_the_folder(
-    vagrant, pretended, tmp_path_factory
-):
-    """Neither here nor on the machine; but what is no more here goes there, too. There is no inventory."""
+def test_one_machine_is_set_up_and_copying_keeps_generated_files(vagrant, pretended, tmp_path_factory):
+    """Files made in the folder stay here and there; files removed here are removed there. There is no
+    inventory.
+    """
     folder = tmp_path_factory.mktemp("copied")
     rsync, guest = folder / "bin" / "rsync", folder / "guest"
     made = ["runs/one/run.json", "history/runs.jsonl", ".venv/pyvenv.cfg", "node/__pycache__/a.pyc"]
@@ -137,7 +137,7 @@ def test_one_machine_is_set_up_whole_and_its_copy_spares_what_is_made_in_the_fol
     assert not (guest / "node/gone.py").exists()
 
 
-def test_a_lab_is_one_to_twenty_machines(vagrant):
+def test_a_lab_has_one_to_twenty_machines(vagrant):
     done = vagrant("validate", LAB="many")
     assert done.returncode != 0
     assert "LAB is the number of virtual machines, 1 to 20" in done.stderr

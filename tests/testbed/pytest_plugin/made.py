@@ -1,4 +1,4 @@
-"""Runs as if they had been made, written by hand."""
+"""Hand-written runs, as if they had been made."""
 
 from dataclasses import replace
 from pathlib import Path

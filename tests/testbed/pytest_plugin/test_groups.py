@@ -1,4 +1,4 @@
-"""Tests of one group run in one worker of pytest-xdist, whatever pytest and pytest-xdist are installed."""
+"""Tests of one group run in one worker of pytest-xdist, with any versions of pytest and pytest-xdist."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_group_stays_in_one_worker_without_others(pytester):
     result.stdout.fnmatch_lines([r"*PASSED test_one.py::test_alone[[]with ] and @ in it]*"])
 
 
-def test_without_the_option_groups_are_no_promise(pytester):
+def test_without_the_option_groups_may_be_split(pytester):
     pytester.makepyfile(TESTS)
     pytester.runpytest_subprocess("-n", "1", "--dist", "load").assert_outcomes(passed=10)
     ran = (pytester.path / "ran").read_text().splitlines()

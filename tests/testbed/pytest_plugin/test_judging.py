@@ -1,4 +1,4 @@
-"""Which runs fail a test, as which kind of failure, and in which words."""
+"""The runs that fail a test, the kinds of failure, and their texts."""
 
 import pytest
 
@@ -41,7 +41,7 @@ NOT_ANALYSED = made(problem="Spark broke")
         (NOT_ANALYSED, FailureKind.HARNESS, "Spark broke"),
     ],
 )
-def test_a_run_that_is_not_sound_fails_the_test(run, failure, said):
+def test_an_unsound_run_fails_the_test(run, failure, said):
     with pytest.raises(RunFailedError) as raised:
         refuse_unsound([made(), run], ())
     assert raised.value.failure is failure
@@ -49,14 +49,14 @@ def test_a_run_that_is_not_sound_fails_the_test(run, failure, said):
 
 
 @pytest.mark.parametrize(("run", "verdict"), [(UNHELD, "failed"), (INVALID, "invalid"), (CRASHED, "crashed")])
-def test_a_verdict_that_is_allowed_does_not_and_allows_no_other(run, verdict):
+def test_an_allowed_verdict_does_not_fail_the_test_and_others_do(run, verdict):
     refuse_unsound([run], [verdict])
     others = {"failed", "invalid", "crashed"} - {verdict}
     with pytest.raises(RunFailedError):
         refuse_unsound([run], others)
 
 
-def test_a_run_that_was_not_to_be_analysed_must_come_to_its_end():
+def test_a_run_without_requested_analysis_must_complete():
     refuse_unsound([unsummarised()], ())
     crashed = unsummarised(outcome="crashed", problems=["the relay ended"])
     with pytest.raises(RunFailedError, match=r"^crash: the relay ended \(/runs/a\)$"):

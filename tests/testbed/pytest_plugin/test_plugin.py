@@ -1,7 +1,6 @@
-"""The plugin as people use it: tests of their own, in a folder of their own, run by a pytest of their own.
+"""The plugin as users use it: tests in a separate folder, run by a separate pytest.
 
-One session in virtual time has all that goes through a run; what needs none is asked of a pytest within this
-one.
+One session in virtual time covers everything that needs a run; the rest uses a pytest within this one.
 """
 
 import os
@@ -66,7 +65,7 @@ def test_everywhere(cutset, topology):
 
 @dataclass(frozen=True)
 class Ran:
-    """A session of pytest that is over."""
+    """A finished session of pytest."""
 
     folder: Path
     output: str
@@ -134,7 +133,7 @@ def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ra
 
 
 @pytest.mark.slow
-def test_the_failure_is_shown_where_the_test_asked(ran):
+def test_the_failure_is_shown_at_the_line_of_the_test(ran):
     asked = {
         "test_expectation": 'cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]})',
         "test_unknown": 'cutset.run("tinny")',
@@ -154,7 +153,7 @@ def test_equal_requests_share_one_run(ran):
 
 
 @pytest.mark.slow
-def test_a_test_that_fails_names_its_runs_and_their_reports(ran):
+def test_a_failed_test_names_its_runs_and_their_reports(ran):
     reports = ran.properties("test_does_not_hold", "cutset_report")
     assert [report.parent for report in reports] == ran.properties("test_does_not_hold", "cutset_run")
     assert len(reports) == 2
@@ -165,7 +164,7 @@ def test_a_test_that_fails_names_its_runs_and_their_reports(ran):
 
 
 @pytest.mark.slow
-def test_a_run_of_a_test_that_fails_can_be_made_again(ran):
+def test_a_failed_test_has_the_replay_command_of_its_run(ran):
     [command] = re.findall("^  again   (.*)$", ran.section("test_expectation"), re.MULTILINE)
     assert command == (
         "cutset run experiments/tiny.yaml"
@@ -174,7 +173,7 @@ def test_a_run_of_a_test_that_fails_can_be_made_again(ran):
 
 
 @pytest.mark.slow
-def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran):
+def test_a_test_is_parametrised_by_topology_and_its_runs_use_it(ran):
     assert ran.failure("test_everywhere[two-regions]") is None
     assert ran.failure("test_everywhere[three-regions]") is None
 
@@ -207,7 +206,7 @@ def test_a_history_needs_a_lasting_place_for_its_runs(pytester):
 
 
 @pytest.mark.parametrize("marker", ["topologies", "topologies(2)"])
-def test_the_marker_takes_names(pytester, marker):
+def test_the_marker_accepts_names(pytester, marker):
     pytester.makepyfile(f"import pytest\n@pytest.mark.{marker}\n{NOTHING}")
     result = pytester.runpytest_inprocess()
     assert result.ret != pytest.ExitCode.OK

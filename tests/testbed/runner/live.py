@@ -1,4 +1,4 @@
-"""Runs `cutset run` on a tiny network as a user would, followed by what it says on standard error."""
+"""Runs `cutset run` on a tiny network as a user would, and follows its standard error."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def write_experiment(folder: Path, *, faults: str = "") -> Path:
 
 
 class LiveCommand:
-    """A command that makes a run on the tiny network, with what it has said and what its run has made."""
+    """A command that makes a run on the tiny network, with its output and its run's results."""
 
     process: subprocess.Popen[Any]
     said: Sequence[str]
@@ -94,7 +94,7 @@ class LiveCommand:
         return pid
 
     def kill(self, *beginning: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """Signal the run's process whose command line begins so, or the command itself."""
+        """Signal the run's process whose command line begins like this, or the command itself."""
         pid = self.pid(*(beginning or PID_1))
         os.kill(pid if beginning else self.process.pid, number)
 
@@ -104,7 +104,7 @@ class LiveCommand:
         return content
 
     def assert_nothing_left(self) -> None:
-        """No process, namespace or interface of it."""
+        """Assert that no process, namespace or interface of the run is left."""
         assert_nothing_left(self.token, self._namespaces, self._interfaces)
 
 
@@ -142,7 +142,7 @@ class LiveRun(LiveCommand):
         self.process.stderr.close()
 
     def until(self, text: str) -> str:
-        """Wait until a line with this text is said; the line. Fails if the run ends first."""
+        """Wait for a line with this text and return it. Fails if the run ends first."""
         assert self.process.stderr is not None
         while line := self.process.stderr.readline():
             self.said.append(line)

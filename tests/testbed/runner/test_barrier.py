@@ -1,4 +1,4 @@
-"""Machines that wait for each other, and time 0 as it is told to them."""
+"""Machines that wait for each other, and the release of time 0."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ A_DAY_S = 86_400.0
 
 
 class Played:
-    """The stage of a run with others, and what came of it."""
+    """The environment of a run with other machines, and its results."""
 
     def __init__(self) -> None:
         self.times: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Played:
         self.processes = SimpleNamespace(go=self.went.append, stop_drivers=lambda: None)
 
     def measure_processors(self, *, at_zero: bool) -> None:
-        """Nothing runs."""
+        """Do nothing: no process runs."""
 
     def note_time(self, name: str, time_ns: int = 0) -> int:
         self.times[name] = time_ns

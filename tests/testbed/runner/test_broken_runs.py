@@ -1,5 +1,5 @@
-"""Runs that are killed, stopped, or run out of something: they say so, keep what they have, and leave
-nothing.
+"""Runs that are killed, stopped, or lack a resource report it, keep their results, and leave nothing
+behind.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ SLOW_IP = (
 @pytest.mark.parametrize(
     ("victim", "moment"), [(victim, moment) for victim, moments in KILLS.items() for moment in moments]
 )
-def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path, victim, moment):
+def test_killing_any_process_at_any_moment_leaves_nothing_behind(tmp_path, victim, moment):
     options = ["--links", "relay", "--set", f"duration={DURATIONS[moment]}"]
     with LiveRun(tmp_path, *options, faults=CUT_FOR_GOOD) as run:
         run.until(MOMENTS[moment])
@@ -77,7 +77,7 @@ def test_term_stops_a_run_tidily_as_ctrl_c_does(tmp_path):
     [("tcpdump", DEAF_TCPDUMP, "zero_ns"), ("ip", SLOW_IP, "network_ns")],
     ids=["while captures start", "while the event loop is blocked"],
 )
-def test_ctrl_c_while_building_is_heeded(tmp_path, program, script, not_reached):
+def test_ctrl_c_during_the_build_ends_the_run(tmp_path, program, script, not_reached):
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / program).write_text(script)
@@ -116,7 +116,7 @@ def test_term_to_the_first_process_stops_a_run_tidily(tmp_path):
         assert record["problems"] == ["stopped by SIGTERM before its time"]
 
 
-def test_a_capture_and_a_node_that_die_are_problems_of_a_run_that_goes_on(tmp_path):
+def test_a_dead_capture_or_node_is_a_problem_of_a_continuing_run(tmp_path):
     with LiveRun(tmp_path, "--set", "duration=8s", "--set", "drain=1s") as run:
         run.until("running for")
         os.kill(process_running(run.token, "tcpdump"), signal.SIGKILL)
@@ -156,7 +156,7 @@ def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path):
         assert run.wait() == 1
 
 
-def test_without_enough_disk_nothing_is_started(tmp_path):
+def test_without_enough_disk_space_no_run_is_started(tmp_path):
     with LiveRun(
         tmp_path, "--set", "workload={event_size: 1kB, rate: 1000000/s}", "--set", "duration=24h"
     ) as run:
@@ -165,7 +165,7 @@ def test_without_enough_disk_nothing_is_started(tmp_path):
         assert list(run.out.iterdir()) == []
 
 
-def test_a_missing_program_is_named_before_anything_is_made(tmp_path):
+def test_a_missing_program_is_named_before_the_start(tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     for tool in ("setpriv", "unshare", "mount", "ip", "nsenter", "bridge", "tcpdump"):

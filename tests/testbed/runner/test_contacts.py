@@ -1,4 +1,4 @@
-"""Peers that find each other are told of one process each: one that runs when they are started."""
+"""Peers that find each other get one running contact at their start."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""When a run has drained."""
+"""When a run counts as drained."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ class Draining:
             await asyncio.sleep(0)
 
 
-def test_a_run_is_not_drained_before_the_last_acknowledgement_is_in_however_long_that_takes():
+def test_a_run_is_not_drained_before_the_last_acknowledgement():
     async def run() -> None:
         draining = Draining(drain_us=60_000_000)
         await draining.hear("r0/client-0", silent=True, delivered={0: 100})
@@ -95,7 +95,7 @@ def test_a_run_is_not_drained_before_the_last_acknowledgement_is_in_however_long
     asyncio.run(run())
 
 
-def test_a_driver_that_gets_no_answer_is_not_waited_for_longer_than_planned():
+def test_a_driver_without_an_answer_is_awaited_only_as_planned():
     async def run() -> None:
         draining = Draining(drain_us=1)
         await draining.over
@@ -104,7 +104,7 @@ def test_a_driver_that_gets_no_answer_is_not_waited_for_longer_than_planned():
     asyncio.run(run())
 
 
-def test_the_rule_looks_at_subscriptions_and_not_at_every_client_with_every_stream():
+def test_the_rule_considers_only_subscribed_streams():
     class Counted(dict):
         looks = 0
 

@@ -1,4 +1,4 @@
-"""Termination before time."""
+"""Early ends of runs."""
 
 import asyncio
 

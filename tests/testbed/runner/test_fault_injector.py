@@ -1,4 +1,4 @@
-"""Faults that are carried out as they are asked for, beside those that are planned."""
+"""Faults that are applied on request, besides planned ones."""
 
 import asyncio
 import time
@@ -25,7 +25,9 @@ CUT = {"cut": ["r0", "r1"]}
 
 
 class Bench:
-    """Faults without a network: what is applied is written down, and refused for the names in `broken`."""
+    """A fault injector without a network: it records applied changes, and refuses those of the names in
+    `broken`.
+    """
 
     def __init__(self, folder: Path, *, ago_s: float, planned: str = "") -> None:
         experiment = load_experiment(str(write_experiment(folder, faults=planned)))
@@ -48,11 +50,11 @@ class Bench:
 
     @property
     def planned(self) -> list[str]:
-        """The faults of the plan in run.json."""
+        """Return the faults of the plan in run.json."""
         return [fault.name for fault in self.record.content.plan.faults]
 
 
-def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path):
+def test_interactive_changes_are_applied_at_once_and_enter_the_plan(tmp_path):
     bench = Bench(tmp_path, ago_s=3)
     carried = asyncio.run(bench.faults.ask(CUT))
     assert bench.applied == [("cut-1", "blackhole")] * 2
@@ -73,7 +75,7 @@ def test_impossible_changes_are_reported_and_not_recorded_as_applied(tmp_path):
     assert bench.planned == ["kill-1"]
 
 
-def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apart(tmp_path):
+def test_due_planned_changes_are_applied_first_and_distinguished(tmp_path):
     bench = Bench(tmp_path, ago_s=3, planned=PLANNED)
     asyncio.run(bench.faults.ask({"set": ["r0", "r1"], "delay": "80ms"}))
     assert bench.applied == [("own", "blackhole")] * 2 + [("own", "up")] * 2 + [("set-1", "up")] * 2

@@ -1,4 +1,4 @@
-"""Watching processors, disk and links."""
+"""Monitoring of processors, disk and links."""
 
 import asyncio
 import time

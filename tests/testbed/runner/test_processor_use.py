@@ -1,4 +1,4 @@
-"""Processor time of a process and of what it started."""
+"""Processor time of a process and its children."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ child.communicate()
     assert found[process.pid] >= 0.55  # of two children; ticks of a hundredth of a second
 
 
-def test_one_that_is_gone_is_left_out():
+def test_ended_processes_are_left_out():
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert set(used_s([gone.pid, os.getpid()])) == {os.getpid()}

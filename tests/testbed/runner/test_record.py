@@ -1,4 +1,4 @@
-"""run.json while a run goes on."""
+"""run.json during a run."""
 
 import asyncio
 import errno
@@ -38,7 +38,7 @@ def on_disk(record: RunRecordWriter) -> dict[str, Any]:
     return content
 
 
-def test_a_problem_is_reported_once_however_often_it_comes(record, told):
+def test_a_repeated_problem_is_reported_once(record, told):
     for _ in range(3):
         record.problem("the disk is slow")
     record.save()
@@ -60,7 +60,7 @@ def test_updates_during_a_write_do_not_tear_the_record(record):
     assert len(on_disk(record)["cpu"]) == 100
 
 
-def test_a_full_disk_costs_the_reserve_and_not_the_record(record, monkeypatch):
+def test_a_full_disk_uses_the_reserve_and_keeps_the_record(record, monkeypatch):
     reserve = record._reserve
     assert os.fstat(reserve.fileno()).st_blocks * 512 >= record_module.RESERVE_BYTES
     assert [path.name for path in record.directory.path.glob(".*")] == []  # a killed runner leaves none

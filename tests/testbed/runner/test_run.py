@@ -1,4 +1,4 @@
-"""Runs from the command line that go well: whole, by root and ordinary users, side by side, with faults."""
+"""Successful runs from the command line: complete, by root and ordinary users, in parallel, with faults."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def assert_whole(record: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("user", ["as we are", "ordinary user"])
-def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path, user):
+def test_a_run_completes_and_leaves_only_its_directory(tmp_path, user):
     wrapper = ordinary([], tmp_path) if user == "ordinary user" else []
     with LiveRun(tmp_path, wrapper=wrapper) as run:
         run.pid(*PID_1)
@@ -59,7 +59,7 @@ def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path, user):
         run.assert_nothing_left()
 
 
-def test_runs_side_by_side_do_not_meet(tmp_path):
+def test_parallel_runs_do_not_affect_each_other(tmp_path):
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()
@@ -74,8 +74,8 @@ def test_runs_side_by_side_do_not_meet(tmp_path):
             run.assert_nothing_left()
 
 
-def test_processes_killed_by_a_fault_and_started_again_work_again(cutset, tmp_path):
-    """Without captures, because none are asked for."""
+def test_processes_killed_and_restarted_by_faults_work_again(cutset, tmp_path):
+    """Request no captures."""
     experiment = write_experiment(tmp_path, faults=KILLED_AND_RESTARTED)
     [run] = cutset.run(experiment, set={**LONG, "captures": "none"}, analyze=False).runs
     record = run.record
@@ -97,7 +97,7 @@ def test_processes_killed_by_a_fault_and_started_again_work_again(cutset, tmp_pa
         assert kinds[-1] == kind
 
 
-def test_processes_join_and_leave_and_links_change_while_the_run_is_on(cutset, tmp_path):
+def test_processes_join_and_leave_and_links_change_during_a_run(cutset, tmp_path):
     experiment = write_experiment(tmp_path, faults=JOINED_AND_LEFT_AND_CUT)
     [run] = cutset.run(experiment, set=LONG, analyze=False).runs
     record = run.record

@@ -1,4 +1,4 @@
-"""The phase in which drivers publish and planned faults happen."""
+"""The phase in which drivers publish and planned faults are applied."""
 
 import asyncio
 import signal
@@ -30,7 +30,7 @@ CHANGES = (
 )
 
 
-def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late():
+def test_planned_changes_are_applied_even_if_a_slow_machine_is_late():
     changes: list[dict[str, Any]] = []
     done: list[str] = []
 
@@ -97,7 +97,7 @@ def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(step_s, m
     ]
 
 
-def test_a_process_that_the_kernel_killed_for_lack_of_memory_need_not_be_killed():
+def test_a_process_killed_by_the_kernel_for_lack_of_memory_counts_as_killed():
     processes = Processes(on_exit=lambda node: None)
     for name, is_starved in (("r0/starved-0", True), ("r0/ended-0", False)):
         end = ProcessExit(None, signal.SIGKILL, 1, expected=True, starved=is_starved)

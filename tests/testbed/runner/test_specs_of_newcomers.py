@@ -1,4 +1,4 @@
-"""Processes that join later are unknown to those that run, and know themselves."""
+"""Processes that join later are unknown to running ones, and know themselves."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Stands for the CLI: `python -m tests.testbed.sandbox.holder TOKEN` holds a sandbox until it is killed."""
+"""A substitute for the CLI: `python -m tests.testbed.sandbox.holder TOKEN` holds a sandbox until it is
+killed.
+"""
 
 import sys
 

@@ -1,6 +1,6 @@
 """Uses control groups inside a sandbox: `python -m tests.testbed.sandbox.in_groups TOKEN ASKED`.
 
-ASKED is "hold": make a group and stay; or "measure": print what limits did to processes, as JSON.
+ASKED is "hold": make a group and stay; or "measure": print the effects of limits on processes, as JSON.
 """
 
 import json
@@ -29,7 +29,7 @@ def started(group: ControlGroup, program: str) -> "subprocess.Popen[str]":
 
 
 def holding(group: ControlGroup, megabytes: int) -> "subprocess.Popen[str]":
-    """Start a program that takes this much memory; returns when it has it, or has ended."""
+    """Start a program that takes this much memory; return when it has the memory, or has ended."""
     process = started(group, HOLD.format(megabytes))
     assert process.stdout is not None
     process.stdout.readline()
@@ -37,7 +37,7 @@ def holding(group: ControlGroup, megabytes: int) -> "subprocess.Popen[str]":
 
 
 def measured(group: ControlGroup) -> dict[str, float]:
-    """Return what limits did."""
+    """Return the effects of limits."""
     found: dict[str, float] = {}
     group.limit_processor(SHARE)
     working = started(group, WORK)

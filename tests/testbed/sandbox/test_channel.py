@@ -24,13 +24,13 @@ def test_messages_arrive_whole_and_in_order(ends):
         assert received["number"] == number
 
 
-def test_nothing_comes_in_time(ends):
+def test_a_receive_without_messages_times_out(ends):
     ours, _ = ends
     assert ours.receive(0) is None
     assert not ours.ended
 
 
-def test_the_end_of_the_other_side_is_noticed(ends):
+def test_the_end_of_the_other_side_is_detected(ends):
     ours, theirs = ends
     theirs.post({"last": True})
     theirs.close()
@@ -50,13 +50,13 @@ def test_a_side_that_does_not_read_cannot_stall_the_other(ends):
     assert ours.post({"text": "again"})
 
 
-def test_outside_of_a_sandbox_there_is_no_channel_to_inherit(monkeypatch):
+def test_outside_of_a_sandbox_there_is_no_channel(monkeypatch):
     monkeypatch.delenv(FD_VARIABLE, raising=False)
     with pytest.raises(TestbedError, match="only inside a sandbox"):
         SandboxChannel.inherited()
 
 
-def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(ends, monkeypatch):
+def test_a_side_whose_signs_of_life_stop_counts_as_hanging(ends, monkeypatch):
     ours, theirs = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.3)
     assert theirs.post({})
@@ -69,7 +69,7 @@ def test_a_side_that_showed_life_and_does_no_more_counts_as_hanging(ends, monkey
     assert ours.hung
 
 
-def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(ends, monkeypatch):
+def test_a_side_that_never_gives_the_expected_signs_of_life_counts_as_hanging(ends, monkeypatch):
     ours, _ = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.1)
     ours.expect_life()
@@ -79,7 +79,7 @@ def test_a_side_that_was_to_show_life_and_never_did_counts_as_hanging(ends, monk
     assert ours.hung
 
 
-def test_a_side_that_shows_life_may_say_nothing_and_one_that_never_did_may_too(ends, monkeypatch):
+def test_a_side_with_signs_of_life_or_without_the_duty_may_be_silent(ends, monkeypatch):
     ours, theirs = ends
     monkeypatch.setattr(channel, "SILENCE_S", 0.3)
     monkeypatch.setattr(channel, "BEAT_S", 0.01)

@@ -1,4 +1,4 @@
-"""Limits of processes by control groups, of the version that this kernel has; nothing of them stays.
+"""Limits of processes by control groups of this kernel's version; nothing of them remains.
 
 `tests/testbed/uml` runs this file with version 2.
 """
@@ -30,7 +30,7 @@ with Sandbox(command, token=sys.argv[1], control_groups=True) as sandbox:
 
 
 def in_groups(token: str) -> dict[str, float]:
-    """Use a group in a sandbox. Fails if the token's group is still there."""
+    """Use a group in a sandbox. Fails if the token's group remains."""
     command = [sys.executable, "-m", "tests.testbed.sandbox.in_groups", token, "measure"]
     with Sandbox(command, token=token, stdout=subprocess.PIPE, control_groups=True) as sandbox:
         assert sandbox.process.stdout is not None
@@ -39,7 +39,7 @@ def in_groups(token: str) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_limits_hold_in_any_version_and_nothing_stays_after_a_kill():
+def test_limits_are_enforced_and_nothing_remains_after_a_kill():
     token = secrets.token_hex(4)
     with subprocess.Popen([sys.executable, "-c", HOLDER, token], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

@@ -1,4 +1,4 @@
-"""Whether a sandbox can be made, and the advice if not."""
+"""Whether a sandbox can be made, and the remedy if not."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_root_needs_no_user_namespace():
     assert "--user" not in sandbox_command(["true"], user_namespace=False)
 
 
-def test_an_ordinary_user_needs_one_and_so_does_a_root_without_network_rights():
+def test_other_users_and_root_without_network_rights_need_a_user_namespace():
     net_admin = 1 << 12
     assert needs_user_namespace(0)
     assert needs_user_namespace(ALL_CAPABILITIES & ~net_admin)
@@ -45,7 +45,7 @@ def test_an_ordinary_user_needs_one_and_so_does_a_root_without_network_rights():
         ),
     ],
 )
-def test_a_forbidding_switch_is_named_with_what_to_do(tmp_path, switch, value, advice):
+def test_a_forbidding_sysctl_is_named_with_the_remedy(tmp_path, switch, value, advice):
     said = why_forbidden(switches(tmp_path, **{switch: value}))
     assert said is not None
     assert advice in said

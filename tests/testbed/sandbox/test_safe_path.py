@@ -68,17 +68,17 @@ def test_planted_modules_would_run_without_protection(tmp_path):
 
 
 @pytest.mark.parametrize("module", MODULES_STARTED)
-def test_a_child_runs_nothing_of_its_folder(tmp_path, module):
+def test_a_child_imports_nothing_from_its_folder(tmp_path, module):
     plant_modules(tmp_path)
     started_in(tmp_path, python_command(module))
     assert marks(tmp_path) == []
 
 
-def test_machines_start_ours_with_a_safe_path_too():
+def test_machines_start_the_code_with_a_safe_path():
     assert our_python("/var/tmp/code")[-2:] == ["python3", "-P"]
 
 
-def test_setting_up_imports_nothing_of_its_folder(tmp_path):
+def test_setup_imports_nothing_from_its_folder(tmp_path):
     plant_modules(tmp_path)
     for line in (PROJECT / "testbed/provision/provision.sh").read_text().splitlines():
         if (found := re.search(r"(-\S+ )?-c 'import .*?'", line)) is not None:
@@ -86,7 +86,7 @@ def test_setting_up_imports_nothing_of_its_folder(tmp_path):
     assert marks(tmp_path) == []
 
 
-def test_no_python_is_started_otherwise():
+def test_every_python_is_started_with_a_safe_path():
     assert [place for place in pythons_named() if place not in MAY_NAME_PYTHON] == []
 
 

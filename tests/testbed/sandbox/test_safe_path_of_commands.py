@@ -1,4 +1,4 @@
-"""Whole commands, as root from a folder that everybody may write into: nothing of the folder runs."""
+"""Whole commands, as root from a folder that all users may write to, execute nothing from the folder."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ SUITE = "suite: virtual\nbudget: 5min\nentries:\n  - {{name: tiny, experiment: {
 
 
 def command(folder: Path, *arguments: str) -> str:
-    """Carry out a command there; what it says. It must succeed."""
+    """Execute a command there, which must succeed; return its output."""
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PATH": f".:{os.environ['PATH']}:"}
     done = subprocess.run(
         [*CUTSET, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -37,7 +37,7 @@ def planted(folder: Path) -> Path:
 
 @pytest.mark.network
 @pytest.mark.spark
-def test_a_run_that_is_watched_and_analysed_by_spark(tmp_path):
+def test_a_watched_run_with_spark_executes_nothing_from_the_folder(tmp_path):
     experiment = planted(tmp_path)
     command(tmp_path, "run", experiment.name, "--live", "--no-analyze", "--out", "runs")
     [run] = (tmp_path / "runs").iterdir()
@@ -46,7 +46,7 @@ def test_a_run_that_is_watched_and_analysed_by_spark(tmp_path):
     assert marks(tmp_path) == []
 
 
-def test_a_night_of_several_processes(tmp_path):
+def test_a_night_of_several_processes_executes_nothing_from_the_folder(tmp_path):
     experiment = planted(tmp_path)
     experiment.write_text(experiment.read_text() + VIRTUAL)
     (tmp_path / "virtual.yaml").write_text(SUITE.format(experiment="./tiny.yaml"))

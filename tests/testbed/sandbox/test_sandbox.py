@@ -1,4 +1,4 @@
-"""Sandboxes: what is in them, how they end, and that nothing of them stays."""
+"""Sandboxes: their content, their ends, and that nothing of them remains."""
 
 import os
 import secrets
@@ -33,30 +33,30 @@ def token():
     return f"test-{secrets.token_hex(6)}"
 
 
-def test_a_command_says_what_it_says_and_ends_as_it_ends():
+def test_a_commands_output_and_exit_code_are_passed_on():
     result = run_in_sandbox(["sh", "-c", "cat; echo oops >&2; exit 3"], text="hello")
     assert (result.returncode, result.stdout, result.stderr) == (3, "hello", "oops\n")
 
 
-def test_a_command_that_does_not_exist_is_named():
+def test_a_missing_command_is_named():
     result = run_in_sandbox(["no-such-program"])
     assert result.returncode != 0
     assert "no-such-program" in result.stderr
 
 
-def test_inside_there_is_only_a_loopback_and_it_is_up():
+def test_a_sandbox_has_only_a_loopback_which_is_up():
     result = run_in_sandbox(["sh", "-c", "ls /sys/class/net; ip -o link show up"])
     names, up = result.stdout.splitlines()
     assert names == "lo"
     assert " lo: " in up
 
 
-def test_inside_only_its_own_processes_are_seen():
+def test_a_sandbox_sees_only_its_own_processes():
     result = run_in_sandbox(["sh", "-c", "ls /proc | grep -c '^[0-9]'"])
     assert int(result.stdout) < 10
 
 
-def test_mounts_made_inside_are_not_seen_outside():
+def test_mounts_inside_are_invisible_outside():
     before = mounts_over("/etc/hosts")
     result = run_in_sandbox(["sh", "-c", "mount --bind /dev/null /etc/hosts && cat /etc/hosts"])
     assert (result.returncode, result.stdout) == (0, "")
@@ -103,7 +103,7 @@ def test_term_to_the_first_process_reaches_the_command(token):
     assert not processes_of(token)
 
 
-def test_leaving_kills_what_does_not_want_to_die(token):
+def test_leaving_kills_processes_that_ignore_signals(token):
     interfaces = host_interfaces()
     with Sandbox(INHABITANT, token=token) as sandbox:
         assert sandbox.channel.receive(20) == {"did": "settle"}
@@ -139,7 +139,7 @@ def holder(request, token, tmp_path):
 
 
 @pytest.mark.parametrize("victim", ["the CLI", "unshare", "PID 1"])
-def test_killing_any_one_process_leaves_nothing(holder, token, victim):
+def test_killing_any_one_process_leaves_nothing_behind(holder, token, victim):
     interfaces, namespaces = host_interfaces(), namespaces_of(token)
     victims = {
         "the CLI": lambda: holder,

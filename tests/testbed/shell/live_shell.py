@@ -1,4 +1,4 @@
-"""Runs `cutset shell` on a tiny network as a user would, on a terminal of its own."""
+"""Runs `cutset shell` on a tiny network as a user would, on a separate terminal."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
 class LiveShell(LiveCommand):
-    """A `cutset shell` at a terminal. Leaving the context kills it if need be, and whatever it has made."""
+    """A `cutset shell` at a terminal. Leaving the context kills it and its processes."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class LiveShell(LiveCommand):
         wrapper: Sequence[str] = (),
         experiment: Path | None = None,
     ) -> None:
-        """experiment: another one than the tiny one of our own."""
+        """Start a shell. experiment: instead of the tiny one."""
         super().__init__()
         experiment = experiment or write_experiment(folder, faults=faults)
         arguments = ["shell", str(experiment), "--out", str(folder / "runs"), "--no-analyze", *options]
@@ -62,7 +62,9 @@ class LiveShell(LiveCommand):
         os.write(self._terminal, keys.encode())
 
     def until(self, text: str) -> str:
-        """Wait until this is said after what was waited for before; everything from there to its end."""
+        """Wait until this text appears after the last awaited one; return the output from there to its
+        end.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while (at := self.said.find(text, self._seen)) < 0:
             assert self._read(deadline), f"never said {text!r}: {self.said}"
@@ -70,7 +72,7 @@ class LiveShell(LiveCommand):
         return self.said[before : self._seen]
 
     def line(self, keys: str) -> str:
-        """Say a line at the prompt; what is answered until the next prompt."""
+        """Enter a line at the prompt; return the output until the next prompt."""
         self.type(f"{keys}\n")
         self.until(keys)
         return self.until(PROMPT).removesuffix(PROMPT).strip()
@@ -83,7 +85,7 @@ class LiveShell(LiveCommand):
         return self.process.wait(PATIENCE_S)
 
     def _read(self, deadline: float) -> bool:
-        """Read what was said meanwhile; false at the end."""
+        """Read pending output; return false at the end."""
         left_s = deadline - time.monotonic()
         assert left_s > 0, f"waited {PATIENCE_S} s: {self.said}"
         if not select.select([self._terminal], [], [], left_s)[0]:

@@ -1,4 +1,4 @@
-"""Lines at the prompt as faults of an experiment's file."""
+"""Lines at the prompt, as faults of an experiment's file."""
 
 import pytest
 from pydantic import TypeAdapter
@@ -59,13 +59,13 @@ SAID = {
 
 
 @pytest.mark.parametrize(("line", "document"), SAID.items())
-def test_a_line_says_what_a_file_would(line, document):
+def test_a_line_equals_a_fault_of_a_file(line, document):
     word, _, given = line.partition(" ")
     assert fault_documents(word, given, PROCESSES) == [document]
     TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
 
 
-def test_several_processes_can_be_said_at_once():
+def test_several_processes_can_be_named_at_once():
     assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES) == [
         {"stop": "r0/proxy-0"},
         {"stop": "r2/proxy-0"},
@@ -84,7 +84,7 @@ def test_several_processes_can_be_said_at_once():
         "kill": "lacks its target",
     }.items(),
 )
-def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line, why):
+def test_an_invalid_line_is_answered_with_the_error_and_the_syntax(line, why):
     word, _, given = line.partition(" ")
     with pytest.raises(CommandError) as raised:
         fault_documents(word, given, PROCESSES)

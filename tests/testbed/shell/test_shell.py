@@ -1,4 +1,4 @@
-"""`cutset shell` as a user at a terminal sees it: words, keys, leaving, and what is left behind."""
+"""`cutset shell` as a user at a terminal sees it: commands, keys, leaving, and leftovers."""
 
 import json
 import re
@@ -21,13 +21,13 @@ OWN_FAULT = "faults: [{name: own, at: 1ms, set: [r0, r1], delay: 9ms}]\n"
 
 
 def rate(shell: LiveShell, client: str, stream: int) -> int:
-    """Events a second of a stream at a client, as `status` says."""
+    """Return the events per second of a stream at a client, as `status` shows it."""
     found = re.search(rf"^{client} +(.*)$", shell.line("status"), re.MULTILINE)
     return int(found[1].split()[stream].replace(",", "")) if found else 0
 
 
 def until(shell: LiveShell, condition: Callable[[], object]) -> None:
-    """Look now and then, from the prompt."""
+    """Poll a condition from the prompt."""
     while not condition():
         shell.line("sh sleep 0.2")
 
@@ -76,7 +76,7 @@ def test_the_analysis_reports_manual_faults_and_their_recovery(provoked):
     assert (summary["events"]["lost"], summary["agreement"]["held"]) == (0, True)
 
 
-def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path):
+def test_host_commands_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path):
     with LiveShell(tmp_path, wrapper=ordinary([], tmp_path)) as shell:
         shell.until(PROMPT)
         shell.pid(*PID_1)
@@ -102,7 +102,7 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
         shell.assert_nothing_left()
 
 
-def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path):
+def test_lines_from_a_pipe_are_executed_in_order_and_invalid_ones_skipped(tmp_path):
     lines = ["frobnicate", "cut r0", "cut r0 r9", "set r0 r1 delay soon", "kill r0/proxy-9"]
     lines += ["link r0 r1 down", "restore r0 r9", "restore r0 r1", "set r0 r1 delay 80ms"]
     lines += ["r0-gw sleep 0.5", "faults"]

@@ -10,7 +10,7 @@ from tests.testbed.shell.test_shell import rate, until
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
-def test_links_and_programs_are_broken_by_hand_and_come_back(tmp_path):
+def test_links_and_programs_are_broken_and_restored_by_hand(tmp_path):
     written(tmp_path)
     with LiveShell(tmp_path, experiment=tmp_path / "relay.yaml") as shell:
         shell.until(PROMPT)

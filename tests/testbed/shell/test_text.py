@@ -24,11 +24,11 @@ def test_both_directions_of_a_link_are_one_line():
     assert line.strip() == "3.250 s  cut-1: link r0-r1 blackhole, within 0.5 ms"
 
 
-def test_a_fault_whose_time_comes_later_says_that_nothing_changes_now():
+def test_a_later_fault_reports_that_nothing_changes_now():
     assert fault_lines({"name": "cut-2", "changes": []}) == ["cut-2: nothing changes now"]
 
 
-def test_news_are_what_happened_by_itself_and_problems():
+def test_news_contain_scheduled_changes_and_problems():
     news = {
         "changes": [change("process r0/proxy-0", "kill", fault="kill-1")],
         "problems": ["a thing"],
@@ -38,7 +38,7 @@ def test_news_are_what_happened_by_itself_and_problems():
     assert second == "problem: a thing"
 
 
-def test_the_status_shows_what_is_not_as_configured_and_every_clients_rates():
+def test_the_status_shows_deviations_and_every_clients_rates():
     status = {
         "elapsed_s": 12.0,
         "running": 5,

@@ -3,8 +3,8 @@
 `python -m tests.testbed.uml.clock_guest NAME FOLDER SETTINGS`: the capture goes to FOLDER, which is the
 host's; SETTINGS, as JSON, say what to do with the clock. Guest `a` answers what guest `b` sends.
 
-Who checks the clocks needs to know the truth. Both kernels are processes of one machine and so share its
-processor's time-stamp counter: each guest notes, all the while, what its clock showed at which count.
+The test needs the true offsets. Both kernels are processes of one machine and share its processor's
+time-stamp counter: each guest continuously records pairs of its clock and the counter.
 """
 
 import ctypes
@@ -73,25 +73,25 @@ def counter() -> Callable[[], int]:
 
 
 def set_ahead(by_s: float) -> None:
-    """Set this machine's clock by so much, however long it may not run meanwhile."""
+    """Set this machine's clock ahead by this much, even if the machine does not run for a while."""
     if by_s:
         seconds, nanoseconds = divmod(round(by_s * 1e9), 10**9)
         adjust(Timex(modes=ADJ_SETOFFSET | ADJ_NANO, seconds=seconds, nanoseconds=nanoseconds))
 
 
 def set_rate(ppm: float) -> None:
-    """Let this machine's clock go faster from now on."""
+    """Make this machine's clock faster from now on."""
     adjust(Timex(modes=ADJ_FREQUENCY, freq=round(ppm * PPM)))
 
 
 def adjust(timex: Timex) -> None:
-    """adjtimex(2). Raises OSError."""
+    """Call adjtimex(2). Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex)) < 0:
         raise OSError(ctypes.get_errno(), "adjtimex")
 
 
 def capturing(name: str) -> "subprocess.Popen[bytes]":
-    """Begin to capture; returns when tcpdump listens."""
+    """Begin to capture; return when tcpdump listens."""
     line = ["tcpdump", "-i", INTERFACE, "-n", "-U", "-s", "128", "--time-stamp-precision=nano"]
     process = subprocess.Popen(
         [*line, "-Z", "root", "-w", str(SHARED / f"{name}.pcap")], stderr=subprocess.PIPE
@@ -120,7 +120,9 @@ def connected(name: str) -> socket.socket:
 
 
 def exchange(name: str, connection: socket.socket, settings: Settings) -> list[tuple[int, int, int]]:
-    """One sends, the other answers. Returns what the clock showed: count before, ns, count after."""
+    """Exchange messages: one guest sends, the other answers. Returns count before, clock in ns, count
+    after.
+    """
     noted = []
     count = counter()
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

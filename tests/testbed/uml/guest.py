@@ -35,14 +35,14 @@ def mount_all() -> None:
 
 
 def enable_controllers() -> None:
-    """Hand on the controllers of version 2 of control groups, as systemd does."""
+    """Delegate the controllers of control groups version 2, as systemd does."""
     groups = Path("/sys/fs/cgroup")
     subprocess.run(["mount", "-t", "cgroup2", "cgroup2", str(groups)], check=True)
     (groups / "cgroup.subtree_control").write_text("+cpu +memory")
 
 
 def load_modules() -> None:
-    """Load MODULES and what they depend on."""
+    """Load MODULES and their dependencies."""
     tree = MODULES_OF_UML / platform.release()
     needs = {}
     for line in (tree / "modules.dep").read_text().splitlines():
@@ -61,7 +61,7 @@ def _load(path: Path) -> None:
 
 
 def run(directory: str, command: list[str]) -> int:
-    """Run the command as the host would, with an environment of its own."""
+    """Run the command in a clean environment, as the host would."""
     environment = {
         "PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin",
         "HOME": SCRATCH,

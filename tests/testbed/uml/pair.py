@@ -1,6 +1,6 @@
-"""Two user-mode-linux guests with a wire between them: a pair of sockets, which both kernels take for a card.
+"""Two user-mode-linux guests joined by a pair of sockets, which both kernels use as a network card.
 
-`python -m tests.testbed.uml.pair COMMANDS`, a JSON list of one command for each; to be run in a sandbox.
+`python -m tests.testbed.uml.pair COMMANDS`, a JSON list of one command for each; runs in a sandbox.
 """
 
 import json
@@ -23,7 +23,7 @@ def boot_pair(commands: Sequence[Sequence[str]], *, timeout_s: float) -> list[Bo
 
 
 def main(commands_json: str) -> None:
-    """Boot both, wait for both, and say what their consoles said."""
+    """Boot both guests, wait for both, and print their consoles."""
     guests = []
     for command, end in zip(
         json.loads(commands_json), socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM), strict=True

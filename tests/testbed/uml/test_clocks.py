@@ -1,8 +1,8 @@
-"""Clocks for real: two kernels with clocks set apart, and what each captured of the same packets.
+"""Estimates of real clocks: two kernels with different clocks, and their captures of the same packets.
 
 The truth comes from the processor's counter, which both share. A guest's note says that its clock showed a
 time at some count between two; so the truth is known to some tens of microseconds, and an estimate is right
-if its bar and what is known of the truth have something in common.
+if its error bar overlaps this interval.
 """
 
 import json
@@ -42,7 +42,7 @@ class Compared:
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
-    """One boot of both guests, with b's clock set ahead, made faster, and set again half-way."""
+    """Boot both guests once, with b's clock set ahead, made faster, and set again half-way."""
     if not is_installed():
         pytest.skip(f"{KERNEL} is not installed (Debian and Ubuntu: package user-mode-linux)")
     folder = tmp_path_factory.mktemp("clocks")
@@ -64,9 +64,9 @@ def _only(address: str) -> tuple[int, int]:
 
 
 def _truth(near: Any, far: Any) -> tuple[Numbers, Numbers]:
-    """Between what the far clock was ahead of the near one at each of the far one's notes.
+    """Return bounds of the far clock's true offset at each of the far guest's notes.
 
-    Counts are made times by the near clock's own rate, and from the nearest note on it may go RATE_MAX off.
+    Counts become times by the near clock's own rate; from the nearest note on it may deviate by RATE_MAX.
     """
     per_count = (near[-1, 1] - near[0, 1]) / (near[-1, 0] - near[0, 0])
     place = np.clip(np.searchsorted(near[:, 0], far[:, 0]), 1, len(near) - 1)
@@ -79,22 +79,22 @@ def _truth(near: Any, far: Any) -> tuple[Numbers, Numbers]:
     return ahead - since_most - astray, ahead - since_least + astray
 
 
-def test_the_true_offset_is_within_the_bar_all_the_time(compared: Compared) -> None:
+def test_the_true_offset_is_always_within_the_error_bar(compared: Compared) -> None:
     assert compared.estimate.source == PACKETS
     right = (compared.low <= compared.true_high) & (compared.true_low <= compared.high)
     assert right.all()
 
 
-def test_the_bar_is_some_tens_of_microseconds_or_half_of_what_a_round_trip_takes(compared: Compared) -> None:
-    """A busy machine lets a round trip take long, and the bar is as exact as the packets allow."""
+def test_the_error_bar_is_tens_of_microseconds_or_half_a_round_trip(compared: Compared) -> None:
+    """Allow a wide error bar on a busy machine: the estimate is as exact as the packets allow."""
     round_trip_ns = np.median(np.diff(compared.noted_ns)) - PAUSE_S * S
     assert np.median(compared.high - compared.low) / 2 < max(200 * US, round_trip_ns / 2)
 
 
 def test_the_set_clock_offset_is_estimated(compared: Compared) -> None:
-    """Set ahead before the first packet and again half-way, and faster by 50 ppm all the while.
+    """Set it ahead before the first packet and again half-way, and faster by 50 ppm throughout.
 
-    The offset at either end is known as exactly as the bar there says: it is wide on a busy machine.
+    The offset at either end is known as exactly as the error bar there, which is wide on a busy machine.
     """
     middle = (compared.low + compared.high) / 2
     bar = (compared.high - compared.low) / 2

@@ -1,7 +1,7 @@
-"""netem for real: the suites of links and network, for that kind, in a kernel that has it.
+"""netem in a kernel that has it: the suites of links and network for that kind.
 
-User-mode Linux has one processor and coarse timers, so the suites' bounds on delays allow what a plain timer
-is late in the same run; its process starts are slow, so that two dozen tests take a minute or two.
+User-mode Linux has one processor and coarse timers, so the suites' bounds on delays allow the lateness of a
+plain timer in the same run. Its process starts are slow, so two dozen tests take a minute or two.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Boots Debian's user-mode Linux on the host's file system, runs one command in it, and collects its console.
 
 User-mode Linux is a kernel as an ordinary process, of one processor and with coarse timers. It has netem also
-where the machine's kernel does not. It runs in a sandbox, so that nothing of it stays whatever happens.
+where the machine's kernel does not. It runs in a sandbox, so that nothing of it remains after any end.
 """
 
 import re
@@ -28,7 +28,7 @@ class Booted:
 
 
 def is_installed() -> bool:
-    """Whether Debian's package user-mode-linux is there."""
+    """Return whether Debian's package user-mode-linux is installed."""
     return shutil.which(KERNEL) is not None
 
 

@@ -33,7 +33,7 @@ def found(run: RunInMemory, case: HuntCase):
 
 
 def forget_one(run: RunInMemory, host: str) -> int:
-    """Take a batch of the stream out of what a client wrote down; returns how many events it had."""
+    """Remove a batch of the stream from a client's record; return the number of events in the batch."""
     output = run.hosts[host]
     records = [output.records[at : at + RECORD.size] for at in range(0, len(output.records), RECORD.size)]
     for place, record in enumerate(records):

@@ -1,4 +1,4 @@
-"""The messages around what broke: at all moments at which something was disturbed, however many there are."""
+"""The messages around a violation: at all disturbances, however many messages there are."""
 
 from experiments.hunting.case import HuntCase, HuntDisturbance
 from testbed.campaign.hunting.diagram import LINES_MAX, diagram

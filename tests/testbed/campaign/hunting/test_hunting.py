@@ -1,4 +1,4 @@
-"""A hunt finds what is planted, shrinks it, writes it down to be replayed, and goes on where it stopped."""
+"""A hunt finds a planted defect, shrinks it, writes a finding that can be replayed, and resumes."""
 
 import contextlib
 import errno
@@ -90,7 +90,7 @@ def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
 
 
 class Answering:
-    """A process that answers the same to each case."""
+    """A process that gives the same answer to each case."""
 
     size, idle, busy = 1, 1, 0
 
@@ -119,7 +119,7 @@ def given_a_pool(monkeypatch, answer=BROKEN):
         (None, "none of the 2 runs was usable: 2 did not finish"),
     ],
 )
-def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):
+def test_a_hunt_without_a_usable_run_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):
     given_a_pool(monkeypatch, answer)
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE
     assert said in capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_pa
 
 
 @pytest.mark.slow
-def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
+def test_without_possible_faults_settings_and_sizes_are_varied(tmp_path):
     assert (
         hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "2", "--workers", "1")
         == exit_codes.FINE
@@ -207,7 +207,7 @@ def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
         ("mine.yaml", "is not the folder of a hunt: it contains mine.yaml"),
     ],
 )
-def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys, name, said):
+def test_a_folder_with_other_files_is_left_unchanged(tmp_path, capsys, name, said):
     (tmp_path / name).write_text('{"seed": 7}')
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
     assert said in capsys.readouterr().err
@@ -245,7 +245,7 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
+def test_ctrl_c_ends_the_hunt_and_its_processes_and_keeps_results(tmp_path):
     command = python_command("testbed.cli.main", "hunt", "nemesis", "-o", str(tmp_path), *LITTLE)
     root = str(Path(main.__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root}

@@ -1,4 +1,4 @@
-"""Cases that no system survives are refused, whatever came of them."""
+"""Cases that no system can survive are refused, whatever their result."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def narrow(rate: str) -> dict[str, object]:
         ),
     ],
 )
-def test_links_that_carry_less_than_the_system_says_are_no_finding(rate, said):
+def test_overloaded_links_are_no_finding(rate, said):
     settings = {"topology": narrow(rate), "duration": "14s", "workload.rate": "2/s"}
     trials = VirtualTimeTrials(hunt_base(load_experiment("scribe-nemesis")), DEFAULT_BUILD)
     with pytest.raises(TestbedError, match=said):

@@ -1,4 +1,4 @@
-"""Systems of programs are hunted on real processes: what breaks is found, shrunk, counted and kept with its
+"""Systems of programs are hunted on real processes: violations are found, shrunk, counted and kept with their
 packets, and no run is left behind.
 """
 
@@ -43,7 +43,7 @@ def experiment(tmp_path):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_hunt_that_is_killed_takes_its_run_along(experiment, tmp_path):
+def test_a_killed_hunt_ends_its_run(experiment, tmp_path):
     folder = tmp_path / "hunt"
     command = python_command("testbed.cli.main", "hunt", str(experiment), "-o", str(folder))
     environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}

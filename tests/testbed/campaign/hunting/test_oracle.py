@@ -1,4 +1,4 @@
-"""The oracle of runs in memory says what the whole analysis says, of good and of broken builds."""
+"""The oracle of runs in memory agrees with the whole analysis, for correct and broken builds."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def agree(judged, summary) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nemesis", "scribe-nemesis", "meghdoot-nemesis"])
-def test_a_system_that_keeps_its_promise_is_found_to_and_every_figure_is_the_analysis_own(name, tmp_path):
+def test_a_correct_system_passes_with_the_figures_of_the_analysis(name, tmp_path):
     experiment = load_experiment(name)
     base = hunt_base(experiment)
     drawing = CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))
@@ -89,7 +89,9 @@ MANY_WERE_AWAY = HuntCase(
 
 
 def test_publishers_that_are_silent_while_a_system_may_still_settle_are_no_violation(tmp_path):
-    """Zones that all were away doubt each other's subscriptions for 7.5 s, and are recovered after 8.6 s."""
+    """Remove all zones at once: they doubt each other's subscriptions for 7.5 s, and are recovered after 8.6
+    s.
+    """
     judged, summary = both("meghdoot-nemesis", MANY_WERE_AWAY, tmp_path)
     assert judged.violations == ()
     assert summary["verdict"] == "passed"
@@ -111,14 +113,14 @@ TWO_ARE_GONE = HuntCase(
 )
 
 
-def test_publishers_that_wait_for_what_comes_in_the_end_are_no_violation(tmp_path):
-    """A zone and its mirror image are gone, so all subscribers have to speak first: after 30 s."""
+def test_publishers_that_wait_for_a_late_acknowledgement_are_no_violation(tmp_path):
+    """Remove a zone and its mirror image: subscribers restore their subscriptions after 30 s."""
     judged, _ = both("meghdoot-nemesis", TWO_ARE_GONE, tmp_path)
     assert judged.violations == ()
 
 
-def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_violation():
-    """One event of 10 B on its way at a time, and 500 a second."""
+def test_publishers_slower_than_their_rate_are_no_violation():
+    """Allow one event of 10 B in flight, and request 500 a second."""
     far = {"kind": "mesh", "regions": 2, "delays": {"from": "40ms", "to": "40ms"}}
     narrow = {
         "parameters.batch_limit": "16B",
@@ -141,7 +143,7 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
     ],
     ids=["few events are due", "no delivery is due"],
 )
-def test_if_nothing_came_that_is_a_breach_only_because_the_experiment_says_so(name, seed, figure, settings):
+def test_a_run_without_deliveries_is_a_violation_only_of_an_expectation(name, seed, figure, settings):
     settings |= {"workload.rate": "0.5/s", "topology": "two-regions", "expect": [f"events.{figure} > 0"]}
     judged = judge(in_memory(name, HuntCase(seed, settings, ())))
     assert (judged.figures[figure], judged.figures["lost"]) == (0, 0)
@@ -149,7 +151,7 @@ def test_if_nothing_came_that_is_a_breach_only_because_the_experiment_says_so(na
 
 
 @pytest.mark.slow
-def test_a_loss_is_one_for_both(tmp_path):
+def test_a_loss_is_found_by_both(tmp_path):
     judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)
     assert "lost" in {each.kind for each in judged.violations}
     assert agree(judged, summary)
@@ -159,7 +161,7 @@ def test_a_loss_is_one_for_both(tmp_path):
 
 
 @pytest.mark.slow
-def test_repetitions_are_for_both(tmp_path):
+def test_repetitions_are_found_by_both(tmp_path):
     kill = HuntDisturbance("crash", 4_000_000, 1_000_000, ("r0/proxy-0",))
     cut = HuntDisturbance("cut", 3_500_000, 2_000_000, ("r0", "r1"))
     case = HuntCase(8, {"duration": "9s", "workload.rate": "50/s"}, (cut, kill))
@@ -185,7 +187,7 @@ def test_a_machine_that_raises_is_a_violation_that_names_it():
 
 
 @pytest.mark.slow
-def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_end(monkeypatch):
+def test_a_machine_that_sends_endlessly_is_a_violation(monkeypatch):
     monkeypatch.setattr(message_watcher, "SENDS_MAX", 5_000)
     from node.core import machine as m
 

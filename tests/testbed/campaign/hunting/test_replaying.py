@@ -10,7 +10,7 @@ from testbed.campaign.hunting.replaying import broke_again, replay
 from topologies.errors import InputError
 
 
-def test_the_interval_is_wilsons():
+def test_the_interval_is_wilsons_score_interval():
     low, high = wilson_interval(8, 10)
     assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)  # Newcombe (1998), by hand
     assert wilson_interval(0, 10)[0] == 0
@@ -19,7 +19,7 @@ def test_the_interval_is_wilsons():
         wilson_interval(0, 0)
 
 
-def test_counts_are_kept_by_where_it_ran(tmp_path):
+def test_counts_are_kept_by_backend(tmp_path):
     (tmp_path / "replays.json").write_text(json.dumps({"local": {"runs": 4, "broke": 3}}))
     assert read_counts(tmp_path) == {"local": ReplayCounts(4, 3)}
     assert ReplayCounts(4, 3).with_one(broke=True) == ReplayCounts(5, 4)
@@ -62,7 +62,7 @@ faults: [{name: apart, at: 1s, separate: r0/driver-0, from: [r0/proxy-0]}]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "code"), [(SILENT, 1), (SILENT.replace("r0/driver-0", "r0/client-0"), 0)])
-def test_a_publisher_that_is_silent_again_is_found_to_be(text, code, tmp_path):
+def test_a_silent_publisher_counts_as_broken_again(text, code, tmp_path):
     (tmp_path / "experiment.yaml").write_text(text)
     said = {
         "violation": {"kind": "silent"},

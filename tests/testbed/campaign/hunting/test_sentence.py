@@ -1,4 +1,4 @@
-"""A breach is described in one sentence, the same for breaches with a likely common cause."""
+"""A violation is described in one sentence, the same for violations with a likely common cause."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def violation(kind: str = "lost", count: int = 12, said: str = "") -> dict[str, 
     return {"kind": kind, "count": count, "said": said, "examples": [example]}
 
 
-def test_a_sentence_says_who_lacks_what_after_what():
+def test_a_sentence_names_process_violation_and_disturbances():
     said = sentence(violation(), HuntCase(1, {"roles.proxy": 2, "duration": "14s"}, (CUT, KILL, POWER)))
     assert said == (
         "r1/client-2 never got 12 events of stream r0, after the link r0-r2 was cut (forward only) for 2.1 s,"
@@ -36,7 +36,7 @@ def test_a_breach_without_a_template_is_quoted(kind):
     assert said.startswith("r0/proxy-0 failed: KeyError, after r0/proxy-1 was killed")
 
 
-def test_a_cause_is_what_broke_to_whom_after_what_of_whom():
+def test_a_cause_consists_of_kind_roles_and_disturbances():
     assert (
         signature(violation(), HuntCase(1, {}, (CUT, KILL, POWER)))
         == "lost client after crash-proxy cut power"
@@ -44,6 +44,6 @@ def test_a_cause_is_what_broke_to_whom_after_what_of_whom():
     assert signature(violation(), HuntCase(2, {}, ())) == "lost client after nothing"
 
 
-def test_the_most_serious_counts():
+def test_the_most_serious_violation_represents_a_run():
     kinds = ["stalled", "lost", "duplicated", "unheard-of"]
     assert most_serious([violation(kind) for kind in kinds])["kind"] == "duplicated"

@@ -1,4 +1,4 @@
-"""A pool replaces a worker that gives no answer in time, and does the other jobs."""
+"""A pool replaces a worker that does not answer in time, and continues with the other jobs."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from testbed.campaign.jobs.simulated_run import simulation_pool
 
 
 @pytest.mark.slow
-def test_a_late_job_has_no_answer_and_the_next_one_has(tmp_path):
+def test_a_late_job_has_no_answer_and_the_next_job_is_done(tmp_path):
     request = {"run": str(tmp_path / "nowhere"), "analyze": False, "page": False}
     with simulation_pool(1) as pool:
         late, here = pool.results([Job("late", request, within_s=0.001), Job("here", request)])

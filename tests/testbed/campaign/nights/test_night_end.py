@@ -1,4 +1,4 @@
-"""The end of a night: whatever goes wrong, others are told, and what is left to do is done by `--resume`."""
+"""The end of a night: hooks are called after any error, and `--resume` completes the remaining steps."""
 
 import errno
 import subprocess
@@ -73,7 +73,7 @@ def test_a_night_killed_before_its_notification_is_completed_by_resume(nights, t
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_is_reported_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
+def test_a_full_disk_is_reported_and_the_current_run_is_recorded_later(nights, monkeypatch):
     nights.suite("name: good")
     with monkeypatch.context() as patched:
         broken(patched, History, "append", AnalysisError("No space left on device"))
@@ -90,7 +90,7 @@ def test_a_disk_that_is_full_is_reported_and_the_run_that_was_on_is_noted_later(
     assert nights.kept() == {run.run: 1}
 
 
-def test_on_a_full_disk_a_night_is_not_over_and_says_what_to_do(short, monkeypatch, capsys):
+def test_on_a_full_disk_a_night_is_incomplete_and_names_the_remedy(short, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(night, "ROOM_BYTES_MIN", 1 << 60)
         assert short.run("--hook", short.hook) == 3
@@ -177,7 +177,7 @@ def test_regressions_of_entries_that_may_fail_are_shown_and_the_night_passes(
     ]
 
 
-def test_a_finding_says_in_its_line_what_else_has_changed():
+def test_the_line_of_a_finding_names_other_changes():
     same = replace(finding("cut"), first_bad_commit="c1", last_good_commit="c1")
     line = finding_line(same)
     assert line.endswith(", since 2026-11-21, the same commit")
@@ -185,7 +185,7 @@ def test_a_finding_says_in_its_line_what_else_has_changed():
     assert finding_line(changed) == f"{line}; also changed: workload.rate 2000/s -> 1000/s"
 
 
-def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_reported(
+def test_disk_space_is_freed_again_after_the_page_and_uncounted_files_are_reported(
     short, monkeypatch, capsys
 ):
     page = short.history / "site/index.html"
@@ -224,7 +224,7 @@ def test_the_hook_is_notified_if_a_night_could_not_begin(short, capsys):
     assert "this night has begun already" in short.told()[0]["text"]
 
 
-def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(short, capsys):
+def test_runs_of_a_running_night_are_not_changed_by_another_history(short, capsys):
     short.directory.write(short.planned())
     lock = short.directory.path.parent / "nightly.lock"
     with subprocess.Popen(
@@ -249,7 +249,7 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
         ((None, FailureKind.HARNESS), ("slower",), 1),
     ],
 )
-def test_the_exit_code(failures, findings, code):
+def test_the_exit_code_of_a_night(failures, findings, code):
     runs = [night_run(repetition=number, failure=failure) for number, failure in enumerate(failures)]
     record = night_record(*runs, findings=findings)
     assert exit_code(record) == code

@@ -1,4 +1,4 @@
-"""A suite's studies and watched sweeps: their figures must be those of the last night."""
+"""A suite's studies and watched sweeps: their figures must equal those of the last night."""
 
 import json
 from datetime import date
@@ -40,7 +40,7 @@ def test_a_suite_of_studies_alone_needs_no_morning_page(tmp_path, monkeypatch, c
     assert "problem: " not in said.out + said.err
 
 
-def test_a_figure_that_differs_from_last_nights_fails_the_night_and_is_named(tmp_path, monkeypatch):
+def test_a_changed_figure_fails_the_night_and_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.yaml").write_text(SUITE)
 

@@ -1,4 +1,4 @@
-"""A suite's entry that hunts: it goes on from night to night, and what it found fails the night."""
+"""An entry of a suite that hunts: it continues from night to night, and its findings fail the night."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def found(directory: HuntDirectory, number: int) -> None:
     write_json(folder / "finding.json", {"said": f"{number} events were lost", "signature": str(number)})
 
 
-def test_a_hunt_that_found_nothing_has_passed(directory):
+def test_a_hunt_without_findings_has_passed(directory):
     made = concluded(RUN, directory, 12.3456)
     assert (made.state, made.verdict, made.failure, made.problem) == (RunState.DONE, "passed", None, None)
     assert made.duration_s == 12.346
@@ -45,7 +45,7 @@ def test_a_hunts_finding_fails_the_run_and_gives_the_replay_command(directory):
 
 
 @pytest.mark.slow
-def test_a_night_hunts_and_the_next_one_goes_on(tmp_path, monkeypatch):
+def test_a_night_hunts_and_the_next_one_continues(tmp_path, monkeypatch):
     hunt_for = night_one.hunt_for
     monkeypatch.setattr(
         night_one, "hunt_for", lambda night, run, _, began_s: hunt_for(night, run, 0.1, began_s)

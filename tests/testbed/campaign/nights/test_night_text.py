@@ -27,7 +27,7 @@ USUAL = NightOptions(jobs=1, out=Path("runs"), history=HISTORY, site=None, hooks
 RECORD = night_record(*RUNS, outcome=Outcome.COMPLETED)
 
 
-def test_the_end_of_a_night_is_a_screen(capsys):
+def test_the_final_text_of_a_night(capsys):
     directory = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
     record = replace(RECORD, findings=("link-failure latency.p99_ms: 30 ms, then 34 ms",))
     show_night(directory, record, read_suite("quick"), Path("history/site/index.html"), USUAL)
@@ -44,7 +44,7 @@ def test_the_end_of_a_night_is_a_screen(capsys):
     ]
 
 
-def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
+def test_an_interrupted_night_prints_the_command_to_resume(capsys):
     directory = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
     interrupted = replace(RECORD, outcome=Outcome.INTERRUPTED)
     show_night(directory, interrupted, read_suite("quick"), None, USUAL)
@@ -73,7 +73,7 @@ def test_one_run_of_a_sweep_is_replayed_by_itself():
     )
 
 
-def test_a_run_is_replayed_with_the_links_that_its_entry_asks_for(tmp_path):
+def test_the_replay_command_has_the_links_of_the_entry(tmp_path):
     suite = tmp_path / "small.yaml"
     entry = "{name: cut, experiment: link-failure, links: relay}"
     suite.write_text(f"suite: small\nbudget: 1min\nentries: [{entry}]\n")

@@ -1,4 +1,4 @@
-"""An archived run is made again from what stands in it; what it claims then holds, or does not."""
+"""An archived run is repeated from its archive alone, and its claims are checked."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def verdicts(said: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_run_in_virtual_time_comes_to_exactly_the_same(archive, capsys):
+def test_a_run_in_virtual_time_gives_exactly_the_same_results(archive, capsys):
     assert reproduce(archive) == 0
     said = capsys.readouterr().out
     assert said.startswith(
@@ -181,7 +181,7 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(tmp_p
 
 
 @pytest.mark.slow
-def test_one_that_was_interrupted_says_how_it_goes_on(archive, monkeypatch, capsys):
+def test_an_interrupted_reproduction_prints_the_command_to_resume(archive, monkeypatch, capsys):
     end_run = RunningSweep.end_run
 
     def interrupted(sweep: RunningSweep, run: SweepRun) -> str:
@@ -212,7 +212,7 @@ def test_one_that_was_interrupted_says_how_it_goes_on(archive, monkeypatch, caps
     assert f"cannot continue: it is not a reproduction of {archive}\n" in capsys.readouterr().err
 
 
-def test_an_archive_that_was_cut_off_is_refused(archive, capsys):
+def test_a_truncated_archive_is_refused(archive, capsys):
     content = archive.read_bytes()
     archive.write_bytes(content[: len(content) // 2])
     assert reproduce(archive) == 2

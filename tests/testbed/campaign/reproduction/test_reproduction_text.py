@@ -1,4 +1,4 @@
-"""Texts on a repeated run: how to continue, differences on this machine, conclusions."""
+"""Texts about a repeated run: how to continue, differences of this machine, conclusions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ def judged(figure: str, verdict: ClaimVerdict, value: object = 0, *, why: str = 
     return JudgedClaim(SummaryClaim(figure, value, None, 0.0), verdict, value, why=why)
 
 
-def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(capsys):
+def test_the_command_to_resume_can_be_pasted_with_any_paths(capsys):
     show_interrupted(["my run.tar.zst", "--repeat", "3"], SweepDirectory(Path("my runs/tiny")))
     assert capsys.readouterr().out == (
         "interrupted: continue with `cutset reproduce 'my run.tar.zst' --repeat 3 --resume 'my runs/tiny'`\n"
@@ -80,7 +80,7 @@ def test_differences_of_this_machine_are_one_line():
         ([], "not reproduced: no claim can be judged"),
     ],
 )
-def test_the_last_line_says_what_follows(verdicts, said):
+def test_the_last_line_is_the_conclusion(verdicts, said):
     found = reproduced(*(judged(f"events.a{n}", verdict) for n, verdict in enumerate(verdicts)))
     assert last_line(found) == said
     assert found.reproduced == said.startswith("reproduced")
@@ -107,7 +107,7 @@ def test_differing_claims_come_first_and_minor_ones_are_counted(capsys):
     assert table[5:] == ["  and 1 more that hold"]
 
 
-def test_so_much_that_differs_is_shown_and_the_rest_counted(capsys):
+def test_a_limited_number_of_differences_is_shown_and_the_rest_counted(capsys):
     show_reproduced(reproduced(*(judged(f"measures.a{n}", DIFFERS) for n in range(NAMED_MAX + 2))))
     said = capsys.readouterr().out
     assert said.count(" DIFFERS\n") == NAMED_MAX

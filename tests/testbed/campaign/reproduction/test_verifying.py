@@ -1,4 +1,4 @@
-"""A run is verified from its captures; a changed packet, number, verdict, claim or table is found."""
+"""A run is verified from its captures; a changed packet, number, verdict, claim or table is detected."""
 
 import json
 import sys
@@ -54,13 +54,13 @@ def test_a_runs_claims_follow_from_its_captures_and_stay_unchanged(run, here, ca
 
 
 def verify(archive: Path | str, capsys) -> str:
-    """Return what is said of an archive that does not hold what it claims."""
+    """Return the output for an archive whose claims do not hold."""
     capsys.readouterr()
     assert main.run(["verify", str(archive)]) == 1
     return capsys.readouterr().out
 
 
-def test_a_run_that_came_in_no_archive_is_verified_without_hashes(run, capsys):
+def test_a_run_without_an_archive_is_verified_without_hashes(run, capsys):
     assert main.run(["verify", str(run.path)]) == 0
     assert "has no hashes" not in capsys.readouterr().out
 
@@ -82,7 +82,7 @@ def test_every_change_since_a_run_was_packed_is_named(run, here, capsys):
     assert "captures/r0-r1@r0.pcap: was packed, but is missing" in said
 
 
-def test_one_packet_and_one_number_are_found_though_the_hashes_were_made_after_them(run, here, capsys):
+def test_a_changed_packet_and_number_are_found_although_hashes_match(run, here, capsys):
     capture = run.captures / "r2-r3@r2.pcap"
     content = capture.read_bytes()
     *_, last = packets_of(content)
@@ -100,7 +100,7 @@ def test_one_packet_and_one_number_are_found_though_the_hashes_were_made_after_t
     assert f"verdict: claimed {summary['verdict']}, found {found}" in said
 
 
-def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, here, capsys):
+def test_one_packet_with_another_time_is_found_by_its_effects(run, here, capsys):
     capture = run.captures / "r2-r3@r3.pcap"
     content = bytearray(capture.read_bytes())
     *_, last = packets_of(content)
@@ -120,7 +120,7 @@ def packets_of(capture: bytes) -> Iterator[int]:
         at += 16 + int.from_bytes(capture[at + 8 : at + 12], sys.byteorder)
 
 
-def test_claims_and_tables_of_an_archive_are_held_against_the_captures(run, here, capsys):
+def test_claims_and_tables_of_an_archive_are_compared_with_the_captures(run, here, capsys):
     archive = packed(run, here)
     assert main.run(["report", str(archive)]) == 0  # a run below runs/ is not mistaken for it
 

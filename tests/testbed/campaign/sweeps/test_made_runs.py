@@ -1,4 +1,4 @@
-"""Runs for a caller: what they leave when the place where they run breaks, or the user ends them."""
+"""Runs for a caller: their results when the backend breaks or the user ends them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}
 
 
 class Breaking(Simulator):
-    """A place that breaks in its own way after each run."""
+    """A backend that breaks in a given way after each run."""
 
     def __init__(self, break_: Callable[[RunDirectory], RunResult]) -> None:
         self._break = break_
@@ -39,7 +39,7 @@ class Breaking(Simulator):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """Two runs of the tiny experiment, where each ends so; unless given, well."""
+    """Return two runs of the tiny experiment with these endings, by default good ones."""
 
     def make(
         break_: Callable[[RunDirectory], RunResult] | None = None, *, analyze: bool = True
@@ -64,7 +64,7 @@ def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
     return break_
 
 
-def test_each_has_the_next_seed_and_says_how_to_make_it_again(made):
+def test_each_run_has_the_next_seed_and_its_replay_command(made):
     runs = made()
     assert [(run.seed, run.repetition, run.verdict) for run in runs] == [(7, 0, "passed"), (8, 1, "passed")]
     assert [run.failure for run in runs] == [None, None]
@@ -77,28 +77,28 @@ def test_each_has_the_next_seed_and_says_how_to_make_it_again(made):
     assert runs[0].report == runs[0].directory.report_html
 
 
-def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made):
+def test_without_an_analysis_a_completed_run_is_fine(made):
     run = made(analyze=False)[0]
     assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
     write_report(run, PlainFollower("tiny"))
     assert run.report is None
 
 
-def test_one_that_breaks_is_made_with_its_problem(made):
+def test_a_broken_run_is_yielded_with_its_problem(made):
     runs = made(raising(TestbedError("the sandbox ended")))
     assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
     assert runs[0].failure is FailureKind.HARNESS
     assert runs[0].why == "the sandbox ended"
 
 
-def test_one_that_was_never_measured_says_so(made):
+def test_a_run_that_was_never_measured_reports_it(made):
     def unmeasured(run: RunDirectory) -> RunResult:
         return RunResult(replace(run.read_run(), times=Times()), by_user=False)
 
     assert made(unmeasured)[0].problem == "it ended before time 0"
 
 
-def test_a_machine_that_is_not_up_to_it_and_the_user_end_them_all(made):
+def test_a_machine_error_and_the_user_end_all_runs(made):
     with pytest.raises(MachineError, match="no tcpdump"):
         made(raising(MachineError("no tcpdump")))
     with pytest.raises(KeyboardInterrupt):

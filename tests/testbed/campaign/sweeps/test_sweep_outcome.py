@@ -13,7 +13,7 @@ CRASHED = replace(runs({}, 1, 7)[0], state=RunState.FAILED)
 RECORD = sweep_record(CRASHED, backend="my lab.yaml", links="relay")
 
 
-def test_commands_can_be_pasted_whatever_the_paths_are(capsys):
+def test_commands_can_be_pasted_with_any_paths(capsys):
     given = ("my tiny.yaml", ["workload.rate=10/s", "name=a b"])
     show_sweep(SweepDirectory(Path("my runs/tiny")), RECORD, given)
     said = capsys.readouterr().out

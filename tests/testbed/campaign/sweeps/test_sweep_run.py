@@ -1,4 +1,4 @@
-"""`cutset run` of a sweep in virtual time: its directory, its lines, its exit codes, and going on with it."""
+"""`cutset run` of a sweep in virtual time: its directory, output, exit codes, and resumption."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(tmp_path: Path, experiment: Path, *options: str) -> int:
 
 
 def begun(tmp_path: Path, change: Callable[[Any], object] = lambda _: None) -> SweepDirectory:
-    """Return a sweep as an interrupted command leaves it, with a changed record."""
+    """Return a sweep in the state that an interrupted command leaves, with a changed record."""
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
     content = json.loads((WRITTEN / "sweep.json").read_text())
@@ -50,7 +50,7 @@ def begun(tmp_path: Path, change: Callable[[Any], object] = lambda _: None) -> S
 
 
 @pytest.mark.slow
-def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(tmp_path, experiment, capsys):
+def test_a_sweep_runs_all_its_points_and_resumes(tmp_path, experiment, capsys):
     assert run(tmp_path, experiment, "--repeat", "2") == 0
     said = capsys.readouterr()
     directory = the_sweep(tmp_path)
@@ -106,7 +106,7 @@ def test_chosen_variants_are_resumed_with_the_same_choice_only(tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_a_sweep_that_was_begun_goes_on(tmp_path, experiment, capsys):
+def test_an_interrupted_sweep_resumes(tmp_path, experiment, capsys):
     file = read_experiment(str(experiment))
     chosen = RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=2)
     directory = begun(tmp_path, lambda content: content.update(digest=Points(chosen).digest()))
@@ -119,7 +119,7 @@ def test_a_sweep_that_was_begun_goes_on(tmp_path, experiment, capsys):
     assert {path.name for path in directory.points.iterdir()} == {each.name for each in runs[2:]}
 
 
-def test_a_sweep_that_another_command_is_at_is_left_alone(tmp_path, experiment, capsys):
+def test_a_sweep_in_use_by_another_command_is_refused(tmp_path, experiment, capsys):
     directory = begun(tmp_path)
     before = directory.sweep_json.read_bytes()
     said = f"cutset: {directory.path}: another command is using it (process {os.getpid()}, "
@@ -156,7 +156,7 @@ def test_dry_shows_the_runs_and_starts_nothing(tmp_path, experiment, capsys):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_place_that_does_not_exist_is_bad_input(tmp_path, experiment, capsys):
+def test_an_unknown_backend_is_bad_input(tmp_path, experiment, capsys):
     assert run(tmp_path, experiment, "--on", "mars") == 2
     assert (
         capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Texts on the runs of sweeps and nights: lines, remaining times, commands to repeat a run."""
+"""Texts about the runs of sweeps and nights: lines, remaining times, replay commands."""
 
 from dataclasses import replace
 
@@ -19,14 +19,14 @@ ENDED = replace(
 )
 
 
-def test_a_runs_line_tells_its_numbers_and_the_time_left():
+def test_a_runs_line_has_its_numbers_and_the_remaining_time():
     assert run_line(ENDED, 3, 15, 130.0) == (
         "[ 3/15] roles.driver=2 seed 8: passed, 1,234,568 events/s, p99 45 ms, took 12 s, "
         "about 2 min 10 s left"
     )
 
 
-def test_a_run_that_did_not_pass_says_why():
+def test_a_run_that_did_not_pass_has_its_reason():
     busy = {"verdict": "invalid", "failure": FailureKind.FIDELITY, "problem": "busy"}
     allowed = night_run("throughput", state=RunState.DONE, duration_s=61.0, allow_failure=True, **busy)
     assert run_line(allowed, 5, 5) == (

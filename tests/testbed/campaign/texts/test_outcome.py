@@ -78,11 +78,11 @@ def test_an_interrupted_run_is_not_called_crashed(capsys):
     assert "verdict      crashed" in shown(capsys, [], crashed)
 
 
-def test_without_an_analysis_what_the_run_knows(capsys):
+def test_without_an_analysis_the_content_of_run_json_is_shown(capsys):
     assert shown(capsys, [], None) == ["run          completed (collected)", "captures     runs/x/captures"]
 
 
 @pytest.mark.parametrize(("complete", "code"), [(True, 0), (False, 1)])
-def test_a_run_whose_files_are_not_all_here_is_no_success(complete, code):
+def test_a_run_with_missing_files_is_no_success(complete, code):
     record = replace(ENDED, shipped=(Shipment("h0", complete=True), Shipment("h1", complete=complete)))
     assert exit_code(RunResult(record, by_user=False), None, analyze=False) == code

@@ -37,7 +37,7 @@ def test_the_line_shows_elapsed_of_total_and_events_a_second(situation):
     assert text == "running 23 of 60 s 79,812 events/s"
 
 
-def test_a_live_view_adds_latency_disturbance_and_how_far_behind_it_is(situation):
+def test_a_live_view_adds_latency_disturbances_and_its_delay(situation):
     now_ns = ZERO_NS + 23 * SECOND_NS
     assert situation.take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
     situation.take({"did": "timelines", "p95_ms": 62.31, "disturbed": ["cut r2-r3"], "behind_s": 1.94})

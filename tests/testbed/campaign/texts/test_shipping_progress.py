@@ -22,7 +22,7 @@ def progress(
     return {"did": "shipping", "machine": machine, "state": str(state), "note": note, **found}
 
 
-def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take():
+def test_a_machines_text_has_progress_rate_and_remaining_time():
     files = MachineFiles("h0")
     files.take(progress(ShippingState.SHIPPING, 80))
     assert " ".join(files.text(20 * MB).split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
@@ -46,13 +46,13 @@ def test_broken_and_completed_transfers_are_reported_once():
     ]
 
 
-def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has():
+def test_a_machine_that_is_given_up_leaves_a_line_with_its_progress():
     so_far = ShippingProgress()
     line = so_far.take(progress(ShippingState.GIVEN_UP, 100, note="h0: cannot be reached"))
     assert line == "h0: given up: h0: cannot be reached; 200 MB are left there"
 
 
-def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(capsys, monkeypatch):
+def test_plain_lines_show_ends_and_periodic_progress(capsys, monkeypatch):
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it stands still
     with PlainFollower() as follow:
         for got_mb in range(0, 300, 10):
@@ -63,7 +63,7 @@ def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(capsys, mon
     assert last == "h0: all its files are here: 300 MB, sent as 30 MB"
 
 
-def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar():
+def test_on_a_terminal_every_awaited_machine_has_a_bar():
     follow = LiveFollower()
     follow(progress(ShippingState.SHIPPING, 100))
     follow(progress(ShippingState.SHIPPING, 50, machine="h1"))
@@ -78,7 +78,7 @@ def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar():
 
 @pytest.mark.parametrize("kind", [PlainFollower, LiveFollower])
 def test_a_run_is_followed_while_machines_come_up_in_other_threads(kind):
-    """Machines that ship tell of themselves in threads of their own."""
+    """Report progress from separate threads, as shipping machines do."""
     machines = 3000
     follow, done = kind(), threading.Event()
 

@@ -20,7 +20,7 @@ def test_an_unknown_system_is_bad_input(capsys):
     assert "no system 'chord', but sprinkler" in capsys.readouterr().err
 
 
-def test_a_directory_that_is_not_there_is_bad_input_and_stays_so(tmp_path, capsys):
+def test_a_missing_directory_is_bad_input_and_not_created(tmp_path, capsys):
     assert main.run(["dissector", "--output", str(tmp_path / "none" / "x.lua")]) == 2
     said = capsys.readouterr().err
     assert f"its directory does not exist: create it with `mkdir -p {tmp_path / 'none'}`" in said

@@ -50,7 +50,7 @@ def test_packets_between_two_taps_have_their_delay_or_are_lost(sites, capsys):
     assert found.err == "2 packets\n"
 
 
-def test_packets_of_one_tap_are_chosen_by_address_port_and_type(sites, capsys):
+def test_packets_of_one_tap_are_selected_by_address_port_and_type(sites, capsys):
     words = ["packets", str(sites[0]), "--host", "10.2.0.2", "--port", str(REFUSED), "--format", "json"]
     assert main.run([*words, "--type", "rst"]) == 0
     [row] = map(json.loads, capsys.readouterr().out.splitlines())
@@ -73,11 +73,11 @@ def test_nothing_is_left_of_a_page_whose_writer_is_killed(sites, tmp_path):
     wait_until(lambda: not any(tmp_path.iterdir()), "the end of its temporary files")
 
 
-def test_a_host_is_found_however_its_address_is_written():
+def test_a_host_is_found_in_any_notation_of_its_address():
     assert PacketQuery(hosts=("2001:DB8:0::1", "0::1")).addresses == ("2001:db8::1", "::1")
 
 
-def test_a_limit_stops_and_says_so(sites, capsys):
+def test_a_limit_is_reported(sites, capsys):
     assert main.run(["packets", str(sites[0]), "--limit", "3"]) == 0
     found = capsys.readouterr()
     assert len(found.out.splitlines()) == 3
@@ -97,7 +97,7 @@ def test_a_folder_and_a_pattern_are_captures(tmp_path, capsys):
         assert capsys.readouterr().out.splitlines()[2:4] == ["site-a", "site-b"]
 
 
-def test_a_run_beside_captures_is_asked_in_one_question(sites, tmp_path, capsys):
+def test_one_question_may_cover_a_run_and_captures(sites, tmp_path, capsys):
     run = around_the_cut().write(tmp_path / "a-run")
     assert not is_captures(str(run.path))
     question = "SELECT run, count(*) AS n FROM packets GROUP BY run ORDER BY run"
@@ -129,12 +129,12 @@ def test_commands_that_need_a_plan_refuse_captures_in_one_line(words, sites, cap
         (["--from", "2", "--to", "1"], "--from 2 is not before --to 1"),
     ],
 )
-def test_what_captures_cannot_answer_is_refused_by_name(words, said, sites, capsys):
+def test_options_that_captures_lack_are_refused_by_name(words, said, sites, capsys):
     assert main.run(["packets", str(sites[0]), *words]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_what_is_no_capture_is_refused_by_name(tmp_path, capsys):
+def test_files_that_are_no_captures_are_refused_by_name(tmp_path, capsys):
     assert main.run(["sql", str(tmp_path / "none.pcap"), "SELECT 1"]) == 2
     assert "none.pcap: no captures there" in capsys.readouterr().err
     (tmp_path / "text.pcap").write_text("text, not packets, and long enough")

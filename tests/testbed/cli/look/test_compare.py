@@ -1,4 +1,4 @@
-"""`cutset compare`: what it writes and prints, and what it refuses."""
+"""`cutset compare`: its page, its text, and its errors."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two runs."""
+    """Return two runs."""
     return [str(write_run(tmp_path / name, SCENARIOS[name]).path) for name in ("passed", "narrow")]
 
 

@@ -1,4 +1,4 @@
-"""`cutset diagram`: what it writes, what it says, and what it refuses in one line."""
+"""`cutset diagram`: its picture, its output, and its errors in one line."""
 
 import re
 
@@ -22,7 +22,7 @@ def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str
     return captured.out, captured.err
 
 
-def test_around_a_fault_it_shows_what_the_fault_did(run, tmp_path, capsys):
+def test_a_diagram_around_a_fault_shows_its_effects(run, tmp_path, capsys):
     path = tmp_path / "cut.svg"
     out, err = drawn([str(run.path), "--around", "cut", "-o", str(path)], capsys)
     assert out.startswith(f"diagram      {path} (")
@@ -35,7 +35,7 @@ def test_around_a_fault_it_shows_what_the_fault_did(run, tmp_path, capsys):
     assert 'class="cross"' in picture
 
 
-def test_a_time_is_drawn_into_the_runs_figures(run, capsys):
+def test_a_diagram_of_a_time_is_written_to_the_runs_figures(run, capsys):
     out, _ = drawn([str(run.path), "--from", "18", "--to", "18.2", "--region", "r1"], capsys)
     path = run.figure("diagram-18.000-18.200-r1", "svg")
     assert str(path) in out
@@ -43,7 +43,7 @@ def test_a_time_is_drawn_into_the_runs_figures(run, capsys):
 
 
 @pytest.mark.parametrize("stream", ["3", "s3", "r3"])
-def test_around_a_fault_another_stream_can_be_asked_for(run, tmp_path, capsys, stream):
+def test_another_stream_can_be_selected_around_a_fault(run, tmp_path, capsys, stream):
     path = tmp_path / "s3.svg"
     drawn([str(run.path), "--around", "cut", "--stream", stream, "--output", str(path)], capsys)
     picture = path.read_text()
@@ -53,7 +53,7 @@ def test_around_a_fault_another_stream_can_be_asked_for(run, tmp_path, capsys, s
     assert shown == f"cutset diagram {run.path} --around cut --stream 3"
 
 
-def test_filters_narrow_it(run, tmp_path, capsys):
+def test_filters_narrow_the_diagram(run, tmp_path, capsys):
     path = tmp_path / "x.svg"
     asked = ["--from", "18", "--to", "18.2", "--host", "r0/proxy-0", "--type", "events", "--stream", "0"]
     drawn([str(run.path), *asked, "--output", str(path)], capsys)
@@ -91,14 +91,14 @@ def test_impossible_diagrams_are_refused(run, arguments, said, capsys):
     assert said in refused([str(run.path), *arguments], capsys)
 
 
-def test_a_picture_is_svg_and_goes_where_a_directory_is(run, tmp_path, capsys):
+def test_a_picture_is_svg_in_an_existing_directory(run, tmp_path, capsys):
     asked = [str(run.path), "--around", "cut", "--output"]
     assert "should end in .svg" in refused([*asked, str(tmp_path / "a.png")], capsys)
     assert "its directory does not exist" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_without_captures_has_nothing_to_draw(tmp_path, capsys):
+def test_a_run_without_captures_is_refused(tmp_path, capsys):
     run = write_run(tmp_path, Scenario(captures=False))
     assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
 

@@ -1,4 +1,4 @@
-"""`cutset packets`: what it shows of a small run around a cut, to the letter."""
+"""`cutset packets`: its exact output for a small run around a cut."""
 
 import gzip
 import json
@@ -78,7 +78,7 @@ def test_messages_are_lines_in_order_of_time_with_faults_between(run, capsys):
         ("--limit 2", [HELLO, PUBLISH]),
     ],
 )
-def test_filters_narrow(shown, options, lines):
+def test_filters_narrow_the_output(shown, options, lines):
     assert shown(*options.split()) == [HEAD, *lines]
 
 
@@ -101,7 +101,7 @@ def test_the_count_reports_lines_beyond_the_limit(run, capsys, options, said):
     assert capsys.readouterr().err == said
 
 
-def test_on_a_terminal_what_went_wrong_is_coloured(shown, monkeypatch):
+def test_on_a_terminal_problems_are_coloured(shown, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     coloured = shown("--from", "4.94")
@@ -143,7 +143,7 @@ def test_raw_shows_the_bytes_of_every_field(shown):
     assert shown("--raw", "--type", "subscribe", "--to", "5") == RAW_SUBSCRIBE.splitlines()
 
 
-def test_raw_puts_a_message_together_that_came_in_several_packets(shown):
+def test_raw_reassembles_a_message_of_several_packets(shown):
     (row,) = (json.loads(line) for line in shown("--raw", "--json", "--lost"))
     assert (row["capture"], row["packets"]) == ("r2-proxy-0-eth0", 2)
     payload = row["fields"][-1]
@@ -156,7 +156,7 @@ def test_raw_puts_a_message_together_that_came_in_several_packets(shown):
     assert bytes.fromhex(payload["bytes"]) == b"".join(b"02%08d" % seq for seq in range(11, 21))
 
 
-def test_long_payloads_are_cut_short_for_people(shown):
+def test_long_payloads_are_shortened_in_text(shown):
     lines = shown("--raw", "--lost", "--limit", "1")
     assert lines[-2].startswith("                    102  ")
     assert lines[-1] == "                         … 36 bytes more (--json has them)"
@@ -190,7 +190,7 @@ r2-proxy-0         -> r3-proxy-0                   166      146  EVENTS s2 [11..
 """
 
 
-def test_retransmissions_are_listed_once_with_who_saw_them(run, capsys):
+def test_retransmissions_are_listed_once_with_their_captures(run, capsys):
     assert cutset(["packets", str(run.path), "--retransmissions"]) == 0
     said = capsys.readouterr()
     assert said.out == AGAIN
@@ -238,7 +238,7 @@ def test_impossible_options_are_refused(run, capsys, options, said):
 
 
 @pytest.mark.parametrize("command", [["packets"], ["follow", "r2", "5"], ["diagram", "--around", "cut"]])
-def test_a_simulated_run_has_no_packets_to_look_into(run, tmp_path, capsys, command):
+def test_a_simulated_run_has_no_packets(run, tmp_path, capsys, command):
     simulated = RunDirectory(tmp_path / "simulated")
     simulated.table("transfers").mkdir(parents=True)
     simulated.run_json.write_text(json.dumps(read_json(run.run_json) | {"simulation": {"virtual_s": 10}}))
@@ -249,7 +249,7 @@ def test_a_simulated_run_has_no_packets_to_look_into(run, tmp_path, capsys, comm
     )
 
 
-def test_a_run_without_captures_has_no_messages_and_says_so(run, tmp_path, capsys):
+def test_a_run_without_captures_reports_that_it_has_no_messages(run, tmp_path, capsys):
     bare = RunDirectory(tmp_path / "bare")
     bare.table("transfers").mkdir(parents=True)
     content = read_json(run.run_json)

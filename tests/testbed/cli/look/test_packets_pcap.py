@@ -18,7 +18,9 @@ def run(tmp_path_factory):
 
 
 def written(run: RunDirectory, path: Path, *options: str) -> list[tuple[str, str, str]]:
-    """Interface, milliseconds since time 0 and TCP payload bytes of each packet, as tshark reads them."""
+    """Return interface, milliseconds since time 0 and TCP payload bytes of each packet, as tshark reads
+    them.
+    """
     assert cutset(["packets", str(run.path), "--pcap", str(path), *options]) == 0
     fields = ("frame.interface_name", "frame.time_epoch", "tcp.len")
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", *(o for f in fields for o in ("-e", f))]
@@ -27,7 +29,7 @@ def written(run: RunDirectory, path: Path, *options: str) -> list[tuple[str, str
     return [(name, f"{(float(t) - 1_700_000_000) * 1000:.1f}", size) for name, t, size in rows]
 
 
-def test_the_packets_that_carry_a_message_come_from_every_place_that_saw_them(run, tmp_path, capsys):
+def test_the_packets_of_a_message_come_from_every_capture(run, tmp_path, capsys):
     lost = [
         ("r2-proxy-0-eth0", "5010.0", "80"),
         ("r2-proxy-0-eth0", "5010.0", "66"),
@@ -67,7 +69,7 @@ def test_filters_on_time_and_place_alone_take_every_packet(run, tmp_path):
         ("r2-r3@r2", "r2-r3@r2"),
     ],
 )
-def test_one_place_has_its_own_packets_alone(run, tmp_path, capsys, place, capture):
+def test_one_place_has_only_its_own_packets(run, tmp_path, capsys, place, capture):
     path = tmp_path / "one.pcapng"
     everything = written(run, tmp_path / "all.pcapng", "--to", "5")
     capsys.readouterr()
@@ -80,7 +82,7 @@ def retransmissions_by_tshark(path: Path) -> int:
     return len(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
 
 
-def test_wireshark_finds_no_retransmission_if_no_place_saw_one(run, tmp_path):
+def test_wireshark_finds_no_retransmission_that_no_capture_has(run, tmp_path):
     moment = ("--link", "r2-r3", "--to", "5")
     written(run, tmp_path / "all.pcapng", *moment)
     assert retransmissions_by_tshark(tmp_path / "all.pcapng") > 0

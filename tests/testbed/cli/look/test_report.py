@@ -1,4 +1,4 @@
-"""`cutset report` and `cutset analyze`: what they print; one line and exit code 2 where there is nothing."""
+"""`cutset report` and `cutset analyze`: their output; one line and exit code 2 without results."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.analysis.pages.report.synthetic_run import write_run
 
 
 @pytest.mark.slow
-def test_report_writes_the_page_and_the_figures_and_says_where(tmp_path, capsys):
+def test_report_writes_page_and_figures_and_prints_their_paths(tmp_path, capsys):
     run = write_run(tmp_path)
     assert cutset(["report", str(run.path)]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -37,7 +37,7 @@ def test_a_folder_that_is_no_run_is_refused(command, tmp_path, capsys):
 
 @pytest.mark.parametrize("command", [["report"], ["analyze"], ["compare", "--text"]])
 @pytest.mark.parametrize(("name", "make"), [("summary.json", os.mkfifo), ("summary.json", os.mkdir)])
-def test_what_is_no_file_in_a_run_is_refused(command, name, make, tmp_path, capsys):
+def test_a_record_that_is_no_file_is_refused(command, name, make, tmp_path, capsys):
     run = write_run(tmp_path)
     (run.path / name).unlink()
     make(run.path / name)
@@ -57,7 +57,7 @@ def test_a_record_that_is_too_large_is_refused(tmp_path, capsys):
     assert "summary.json: has more than 1024 MiB" in refused(["report", str(run.path)], capsys)
 
 
-def test_report_of_a_run_without_analysis_says_what_to_do(tmp_path, capsys):
+def test_report_of_a_run_without_analysis_names_the_remedy(tmp_path, capsys):
     run = write_run(tmp_path)
     run.summary_json.unlink()
     assert f"cutset analyze {run.path}" in refused(["report", str(run.path)], capsys)

@@ -36,7 +36,7 @@ def test_rows_are_a_table(run, capsys):
     ]
 
 
-def test_a_long_table_is_shown_in_part_and_says_so(run, capsys):
+def test_a_long_table_is_shortened_with_a_message(run, capsys):
     assert main.run(["sql", str(run.path), "SELECT * FROM range(1000)"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 203

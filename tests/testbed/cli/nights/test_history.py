@@ -1,4 +1,4 @@
-"""`cutset history`: lists what was asked for, adds runs made by hand, and makes room."""
+"""`cutset history`: lists the requested rows, adds runs made by hand, and frees disk space."""
 
 import json
 import re
@@ -25,7 +25,7 @@ Said = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def history(tmp_path, monkeypatch):
-    """Three runs of two nights, in the working directory's history."""
+    """Create three runs of two nights, in the working directory's history."""
     monkeypatch.chdir(tmp_path)
     history = History(Path("history"))
     history.append(make_record("run-a"))
@@ -165,7 +165,7 @@ def more_latency(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_runs_with_other_settings_topology_or_place_are_other_series(tmp_path):
+def test_runs_with_other_settings_topology_or_backend_are_other_series(tmp_path):
     slow, fast = "workload.rate=1000/s", "workload.rate=2000/s"
     runs = {
         "as-it-comes": made(tmp_path, "as-it-comes"),
@@ -215,7 +215,7 @@ def test_runs_that_were_not_analysed_are_left_out_with_the_reason(tmp_path, caps
     assert History(tmp_path / "history").runs()["run"].to_pylist() == [whole.name]
 
 
-def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path, capsys):
+def test_pruning_keeps_the_numbers_and_lists_removed_parts(tmp_path, capsys):
     run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
     run.captures.mkdir(exist_ok=True)
     (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)
@@ -281,7 +281,7 @@ def test_a_summary_with_names_that_cannot_be_shown_is_refused(tmp_path, capsys):
     assert "its metric cannot be shown: 'recovery.cut\\x1b[2J.switch_s'" in said
 
 
-def test_a_budget_that_cannot_be_met_is_no_success(tmp_path, capsys):
+def test_an_unreachable_budget_is_no_success(tmp_path, capsys):
     run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
     cutset(["history", "add", str(run.path), "--history", str(folder)])
     assert cutset(["history", "prune", "--history", str(folder), "--keep", "1kB"]) == 1

@@ -1,4 +1,4 @@
-"""`cutset nightly`: what it says and leaves, and going on after whatever ended it."""
+"""`cutset nightly`: its output and files, and resumption after any end."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     assert [line.partition(" ")[2] for line in log[:3]] == lines[:3]
 
 
-def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights, capsys):
+def test_a_whole_sweep_is_one_run_of_a_night_with_its_expectations(nights, capsys):
     swept = "sweep: {roles.client: [1, 2]}"
     held, missed = "max(latency.p99_ms) by roles.client <= 60000", "min(events.published) >= 1e9"
     nights.suite(
@@ -112,7 +112,7 @@ def as_begun(nights, **changed) -> None:
     nights.directory.night_json.write_text(json.dumps(begun | {"digest": planned.digest}))
 
 
-def test_a_night_that_was_begun_goes_on(nights):
+def test_an_interrupted_night_resumes(nights):
     nights.suite("name: first", "name: second")
     as_begun(nights, state="pending", problem=None)
     assert nights.run("--resume") == 1
@@ -141,7 +141,7 @@ def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
     assert re.search(said, line)
 
 
-def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
+def test_a_killed_night_resumes_with_the_pending_runs(nights):
     nights.suite("name: first", "name: second")
     nights.killed(IN_A_RUN, calls=2)
     first, torn = nights.record.runs
@@ -172,7 +172,7 @@ def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(
     assert nights.kept() == {record.runs[0].run: 1}
 
 
-def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights, capsys):
+def test_a_run_that_ended_just_before_a_crash_is_recorded_and_not_repeated(nights, capsys):
     nights.suite("name: good", "name: last")
     assert nights.run() == 0
     kept = nights.kept()
@@ -204,7 +204,7 @@ def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
     assert "long r0" in (nights.history / "site/index.html").read_text()
 
 
-def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
+def test_a_run_that_exceeds_the_remaining_budget_is_stopped(nights, monkeypatch):
     execute = Simulator.execute
 
     def soon_over(place: Simulator, run: RunDirectory, follow: Follow) -> RunResult:
@@ -236,7 +236,7 @@ def test_missing_features_of_the_machine_fail_the_run_but_not_the_night(nights):
     assert sum(nights.kept().values()) == 2  # it stands there as not started
 
 
-def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
+def test_runs_in_virtual_time_may_run_in_parallel(nights, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}, allow_failure: true")
     assert nights.run("--jobs", "2") == 0
     record = nights.record
@@ -249,7 +249,7 @@ def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
     }
 
 
-def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
+def test_a_changed_suite_does_not_resume(nights, capsys):
     nights.suite("name: good")
     nights.directory.write(nights.planned())
     nights.suite("name: good, set: {duration: 2s}")
@@ -267,7 +267,7 @@ def test_nights_stay_within_their_disk_limit(nights, capsys):
     assert f"{run.run}: tables removed" in nights.directory.log.read_text()
 
 
-def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
+def test_dry_shows_the_runs_and_writes_nothing(nights, capsys):
     nights.suite("name: good, repeat: 2")
     assert nights.run("--dry") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -276,7 +276,7 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     assert not (nights.folder / "runs").exists()
 
 
-def test_waits_and_disk_budgets_are_taken_in_their_units(nights, monkeypatch):
+def test_waits_and_disk_budgets_are_parsed_with_units(nights, monkeypatch):
     asked = []
     monkeypatch.setattr("testbed.campaign.nights.night_run.run_night", lambda night: asked.append(night) or 0)
     assert nights.run("--wait", "2min", "--keep", "50GB") == 0
@@ -293,7 +293,7 @@ def test_waits_and_disk_budgets_are_taken_in_their_units(nights, monkeypatch):
         (["--wait", "soon"], "'soon' is not a duration: write one such as 2h"),
     ],
 )
-def test_options_that_cannot_be_are_bad_input(nights, capsys, words, said):
+def test_impossible_options_are_bad_input(nights, capsys, words, said):
     nights.suite("name: good")
     assert nights.run(*words) == 2
     assert said in capsys.readouterr().err

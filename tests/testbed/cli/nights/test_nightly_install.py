@@ -12,7 +12,7 @@ UNITS = ["cutset-nightly-quick.service", "cutset-nightly-quick.timer", "cutset-n
 
 @pytest.fixture
 def systemctl(tmp_path, monkeypatch):
-    """Stands in for systemd's, and notes what it is asked; the file `refuse` makes it fail."""
+    """A substitute for systemctl that records its calls; the file `refuse` makes it fail."""
     programs = tmp_path / "programs"
     programs.mkdir()
     program = programs / "systemctl"
@@ -53,7 +53,7 @@ def test_printing_installs_nothing(systemctl, capsys):
     assert not (systemctl / "asked").exists()
 
 
-def test_nights_keep_the_options_that_they_are_installed_with(systemctl, capsys):
+def test_installed_nights_keep_their_options(systemctl, capsys):
     options = ["--history", "kept", "--hook", "mail -s night ada", "--site", "/srv/www"]
     assert main.run(["nightly", "install", "quick", "--cron", "--at", "23:05", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -65,7 +65,7 @@ def test_nights_keep_the_options_that_they_are_installed_with(systemctl, capsys)
     assert not (systemctl / "asked").exists()
 
 
-def test_a_machine_without_its_own_systemd_is_told_what_to_do(systemctl, capsys):
+def test_without_systemd_the_remedy_is_printed(systemctl, capsys):
     (systemctl / "refuse").touch()
     assert main.run(["nightly", "install", "quick"]) == 3
     said = capsys.readouterr().err

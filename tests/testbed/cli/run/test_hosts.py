@@ -1,4 +1,4 @@
-"""The table of machines: it fits the terminal, and what is wrong stays in sight."""
+"""The table of machines fits the terminal, and problems stay visible."""
 
 import io
 
@@ -16,7 +16,7 @@ NARROW, WIDE = 80, 160
 
 
 class Terminal(io.StringIO):
-    """As far as is asked."""
+    """A terminal of the given width."""
 
     def isatty(self) -> bool:
         return True
@@ -38,7 +38,7 @@ def examined():
     ]
 
 
-def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examined):
+def test_a_wide_terminal_shows_every_varying_subject(examined):
     header = drawn(examined, WIDE)[1].split()
     assert header == [
         "machine",
@@ -55,7 +55,7 @@ def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examine
     assert "tools" not in drawn(examined[:1], WIDE)[1]
 
 
-def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(examined):
+def test_a_narrow_terminal_omits_columns_but_no_problem(examined):
     lines = drawn(examined, NARROW)
     assert all(len(line) <= NARROW for line in lines)
     assert not any("…" in line for line in lines)

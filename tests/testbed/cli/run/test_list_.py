@@ -24,7 +24,7 @@ def test_experiments_and_topologies_have_a_line_each(capsys):
     assert lines.index("Topologies") > 0
 
 
-def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypatch):
+def test_on_a_terminal_a_long_description_continues_below(capsys, monkeypatch):
     main.run(["list"])
     whole = capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "60")
@@ -37,7 +37,7 @@ def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypat
     assert shown.split() == whole.split()
 
 
-def test_experiments_stand_below_the_question_they_answer():
+def test_experiments_are_grouped_by_the_question_they_answer():
     sections = listing.sections()
     titles = [title for title in sections if title.startswith("Experiments: ")]
     found = {name: title for title in titles for name in sections[title]}

@@ -26,7 +26,7 @@ def section(text: str, title: str) -> list[str]:
     return text.split(f"\n{title}\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
 
 
-def test_the_text_says_who_publishes_on_streams_of_other_regions(plan):
+def test_the_text_names_publishers_on_streams_of_other_regions(plan):
     text = plan("nemesis-streams", "--seed", "1")
     assert section(text, "Regions")[0].startswith("  r0  streams 0 to 2  10.0.0.0/16")
     assert section(text, "Streams")[:2] == [
@@ -36,7 +36,7 @@ def test_the_text_says_who_publishes_on_streams_of_other_regions(plan):
     assert "Streams" not in plan("link-failure")
 
 
-def test_the_text_says_what_would_run(plan):
+def test_the_text_describes_the_run(plan):
     text = plan("link-failure")
     assert text.startswith("link-failure  The link between two of four regions fails")
     assert "  after sprinkler-2013, section 5.3, figures 7, 8\n" in text
@@ -63,14 +63,14 @@ def test_the_text_says_what_would_run(plan):
     ]
 
 
-def test_commands_are_those_that_run(plan):
+def test_the_text_has_the_real_commands(plan):
     rows = section(plan("link-failure"), "Commands")
     assert rows[0].startswith("  sandbox  setpriv --pdeathsig KILL unshare ")
     assert any("tcpdump -i eth0 " in row and "captures/r0-proxy-0-eth0.pcap" in row for row in rows)
     assert any("-m node.tcp.launcher" in row for row in rows)
 
 
-def test_full_leaves_nothing_out(plan):
+def test_full_omits_nothing(plan):
     text = plan("link-failure", "--full")
     assert sum("tcpdump" in row for row in section(text, "Commands")) == 36
     assert "  lan-r3-client-1         1ms, 1gbit" in section(text, "LAN links")
@@ -79,7 +79,7 @@ def test_full_leaves_nothing_out(plan):
     assert len(section(plan(*large, "--full"), "Hosts")) == 220
 
 
-def test_faults_are_shown_with_what_they_change(plan):
+def test_faults_are_shown_with_their_changes(plan):
     faults = (
         "faults=[{at: 1s, set: [r1, r0], delay: 80ms, jitter: 1ms, loss: 1%, direction: forward},"
         "{at: 2s, kill: r2/proxy-0}, {at: 3s, restore: [r2, r3]}, {at: 4s, isolate: r3, for: 1s, mode: down}]"
@@ -121,7 +121,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys):
     assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"
 
 
-def test_for_an_inventory_the_plan_lists_each_machines_share(tmp_path, capsys):
+def test_with_an_inventory_the_plan_lists_each_machines_hosts(tmp_path, capsys):
     inventory = tmp_path / "lab.yaml"
     machines = "".join(
         f"  - {{name: h{each}, control: 192.168.56.1{each}, experiment: 10.10.1.1{each}}}\n"
@@ -142,7 +142,7 @@ CHURN = (
 )
 
 
-def test_arrivals_and_departures_are_a_line_each_and_in_full_all_of_them(plan):
+def test_arrivals_and_departures_are_summarised_and_listed_with_full(plan):
     given = [argument for text in CHURN for argument in ("--set", text)]
     rows = section(plan("link-failure", *given), "Timeline")
     assert "     4.000 s  arrivals       2 client: at-once, until 4 s" in rows
@@ -169,7 +169,7 @@ def test_the_text_shows_the_empty_word(plan, monkeypatch):
     assert section(text, "Subscriptions")[0].endswith('side = ""')
 
 
-def test_the_text_says_what_is_published_and_asked_for_by_content(plan, monkeypatch):
+def test_the_text_describes_events_and_subscriptions_by_content(plan, monkeypatch):
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(BROKER / "exchange.py"))
     systems.systems.cache_clear()
     text = plan(str(BROKER / "exchange.yaml"), *PARTIAL)

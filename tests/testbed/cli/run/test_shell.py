@@ -1,4 +1,4 @@
-"""`cutset shell` up to its prompt: which of an experiment's fields count, and what it says of others."""
+"""`cutset shell` up to its prompt: the fields of an experiment that apply, and messages about others."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def stopped_before_the_sandbox(monkeypatch):
 
 @pytest.fixture
 def prepared(tmp_path, capsys):
-    """run.json of a shell that got as far as its sandbox, and what it had said until then."""
+    """Return run.json of a shell that reached its sandbox, and its output until then."""
 
     def open_shell(*options: str, experiment: str = "link-failure") -> tuple[dict[str, Any], str]:
         code = cutset(["shell", experiment, "--out", str(tmp_path), *options])
@@ -45,7 +45,7 @@ def faults(content: dict[str, Any]) -> list[str]:
     "override",
     ["duration=15s", "faults=[]", "faults.cut.at=70s", "expect=[events.lost < 0]", "sweep={seed: [1, 2]}"],
 )
-def test_faults_and_expectations_do_not_hinder_overrides(prepared, override):
+def test_faults_and_expectations_do_not_prevent_overrides(prepared, override):
     content, said = prepared("--set", override)
     assert faults(content) == []
     assert content["plan"]["changes"] == []
@@ -53,13 +53,13 @@ def test_faults_and_expectations_do_not_hinder_overrides(prepared, override):
     assert (DO_NOT_HAPPEN in said) == (override != "faults=[]")
 
 
-def test_an_experiment_that_runs_in_virtual_time_by_chance_has_a_prompt_on_this_machine(prepared):
+def test_an_experiment_of_virtual_time_has_a_prompt_on_this_machine(prepared):
     content, said = prepared("--set", "on=simulator", "--set", "duration=2s", experiment="nemesis")
     assert (faults(content), "nemesis" in content["experiment"]) == ([], False)
     assert "the faults of nemesis do not happen" in said
 
 
-def test_the_experiments_faults_happen_when_asked_for_and_nothing_is_expected(prepared):
+def test_the_experiments_faults_are_applied_on_request_without_expectations(prepared):
     content, said = prepared("--with-faults")
     assert faults(content) == ["cut", "restore"]
     assert content["experiment"]["expect"] == []
@@ -72,13 +72,13 @@ def test_expectations_need_no_fault(prepared):
     assert HAPPEN.format(1) in said
 
 
-def test_faults_by_chance_become_planned_ones_when_asked_for(prepared):
+def test_random_faults_become_planned_ones_on_request(prepared):
     content, _ = prepared("--with-faults", experiment="nemesis")
     assert len(faults(content)) > 0
     assert "nemesis" not in content["experiment"]
 
 
-def test_faults_that_are_to_happen_must_begin_within_the_duration(tmp_path, capsys):
+def test_requested_faults_must_begin_within_the_duration(tmp_path, capsys):
     arguments = ["shell", "link-failure", "--out", str(tmp_path), "--with-faults", "--set", "duration=30s"]
     assert cutset(arguments) == 2
     assert (
@@ -87,6 +87,6 @@ def test_faults_that_are_to_happen_must_begin_within_the_duration(tmp_path, caps
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fields_that_count_are_checked_as_usual(capsys):
+def test_applicable_fields_are_validated(capsys):
     assert cutset(["shell", "link-failure", "--set", "workload.rate=5"]) == 2
     assert "workload.rate: 5 has no unit" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`cutset study`: what it shows, what it leaves, and what is said of parameters that fit none."""
+"""`cutset study`: its output and files, and errors of invalid parameters."""
 
 import json
 import math
@@ -64,7 +64,7 @@ def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
     assert {"figure-6.svg", "figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
 
 
-def test_a_study_that_was_interrupted_goes_on_and_the_same_seed_gives_the_same(made, capsys):
+def test_an_interrupted_study_resumes_with_the_same_results(made, capsys):
     one, two = (made / "seeds" / seed / "members.parquet" for seed in ("1", "2"))
     before = pq.read_table(two)
     assert not pq.read_table(one).equals(before)
@@ -113,8 +113,8 @@ def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
     assert all(low["mean"] < high["mean"] for low, high in zip(bounded[:4], base[:4], strict=True))
 
 
-def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_deep_as_its_routes(tmp_path):
-    """The draft's rules (3.4.1): a join ends at the first node of its route that is in the tree."""
+def test_growth_lifts_only_leaves_so_a_tree_of_all_nodes_is_as_deep_as_its_routes(tmp_path):
+    """Check the draft's rules (3.4.1): a join ends at the first node of its route that is in the tree."""
     folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=2000")
     found = pq.read_table(folder / "depths.parquet").to_pylist()
     base, grown = (row for row in found if row["subscribers"] == 2000)
@@ -126,7 +126,7 @@ def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_dee
     assert base["mean"] - grown["mean"] < 0.5 < grown["mean"] - math.log(2000, 75)
 
 
-def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
+def test_an_overlay_by_joins_is_like_one_built_at_once(tmp_path):
     folder = made_once(tmp_path, "scribe-joins", "--set", "nodes=150", "--set", "routes=500")
     numbers = json.loads((folder / "numbers.json").read_text())
     assert numbers["wrong_leaf_sets"] == numbers["missed_joins"] == numbers["missed_at_once"] == 0
@@ -139,7 +139,7 @@ def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
     assert entries["joins"] == pytest.approx(entries["at once"], rel=0.05)
 
 
-def test_routes_take_longer_ways_in_greater_overlays_and_meet_on_their_way(tmp_path):
+def test_routes_are_longer_in_larger_overlays_and_converge(tmp_path):
     folder = made_once(tmp_path, "scribe-routes", "--set", "nodes=1500", "--set", "routes=300")
     routes = pq.read_table(folder / "routes.parquet").to_pandas()
     hops = routes.groupby(["network", "nodes"])["hops"].mean()
@@ -185,7 +185,7 @@ def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
     assert told.count("\n") == 1
 
 
-def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
+def test_events_arrive_despite_churn_and_a_cut(tmp_path):
     small = [
         "--set",
         "nodes=64",
@@ -206,7 +206,7 @@ def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
     assert all(row["maintenance_per_s"] > 0 for row in rows)
 
 
-def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
+def test_events_visit_every_affected_zone_once_while_peers_join(tmp_path):
     small = ["--set", "peers=40", "--set", "subscriptions=80", "--set", "events=500"]
     folder = made_once(tmp_path, "meghdoot-uniform", *small)
     numbers = json.loads((folder / "numbers.json").read_text())
@@ -224,7 +224,7 @@ def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
 
 
 def test_the_events_of_a_study_may_be_rows_of_a_file(tmp_path, capsys):
-    """All quotes are the same: no event affects other zones than the first one, once there are all peers."""
+    """Use equal quotes: each event affects only the first zone, once all peers have joined."""
     table = pa.table(
         {
             "date": ["2001-05-07"] * 3,
@@ -297,7 +297,7 @@ TINY = ("roles.client=1", "roles.proxy=1", "workload.rate=50/s", "duration=8s", 
 SHORT = (*TINY, "faults.cut.at=6s", "faults.restore.at=7s")
 
 
-def test_a_list_of_studies_and_sweeps_survives_one_that_fails_and_goes_on_with_it(tmp_path, capsys):
+def test_a_list_of_studies_survives_a_failed_one_and_resumes_it(tmp_path, capsys):
     plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
     plans[0][2]["peers"] = 1
     outage = read_experiment("link-failure-paper", SHORT)
@@ -325,7 +325,7 @@ def test_all_studies_have_every_point_of_their_papers():
     assert [given["peers"] for _, name, given in meghdoot if name == "meghdoot-stocks"] == [50]
 
 
-def test_readings_give_other_zones_from_the_same_events(tmp_path):
+def test_interpretations_give_different_zones_from_the_same_events(tmp_path):
     few = ["--set", "peers=8", "--set", "subscriptions=60", "--set", "events=150"]
     for other in ("load_counts=matching", "split_rule=less-work", "simulation_event=action", "wanted=quotes"):
         few += ["--set", other]

@@ -1,4 +1,4 @@
-"""`cutset export` packs a run, and other commands take what it packed."""
+"""`cutset export` packs a run, and other commands accept the archive."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_packed_run_is_reported_on_as_any_other(here, capsys):
+def test_a_packed_run_has_a_report_like_any_other(here, capsys):
     (run,) = (here.parent / "elsewhere").iterdir()
     assert cutset(["export", str(run), "--no-captures", "-o", "a.tar.zst"]) == 0
     said = capsys.readouterr().out
@@ -31,7 +31,7 @@ def test_a_packed_run_is_reported_on_as_any_other(here, capsys):
 
 
 @pytest.mark.parametrize("named", [[], ["-o", "a.tar.zst"]])
-def test_an_archive_that_is_there_is_replaced_only_by_force(here, capsys, named):
+def test_an_existing_archive_is_replaced_only_by_force(here, capsys, named):
     (run,) = (here.parent / "elsewhere").iterdir()
     archive = here / (named[1] if named else f"{run.name}.tar.zst")
     archive.write_bytes(b"captures that are nowhere else")

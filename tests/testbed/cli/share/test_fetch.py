@@ -1,4 +1,4 @@
-"""`cutset fetch` before it asks any machine; for more see `tests.testbed.machines.shipping.test_fetching`."""
+"""`cutset fetch` before it contacts any machine; see also `tests.testbed.machines.shipping.test_fetching`."""
 
 import pytest
 

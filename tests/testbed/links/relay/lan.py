@@ -39,14 +39,14 @@ FAR = LinkParameters(delay_us=400_000)
 
 
 class Bridged(RelayEmulator):
-    """A relay that is not told of LANs: bridges pass on all that hosts send each other."""
+    """A relay without knowledge of LANs: bridges forward all frames between hosts."""
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         super().start([replace(wiring, lan="", mac="") for wiring in wirings])
 
 
 class Late(RelayEmulator):
-    """A relay that hears of changes late, as on a busy machine."""
+    """A relay that gets changes late, as on a busy machine."""
 
     def change(
         self,
@@ -62,7 +62,7 @@ class Late(RelayEmulator):
 
 
 class Lan(Network):
-    """A region of three hosts, on whose links `lan` are the parameters."""
+    """A region of three hosts; `lan` are the parameters of their links."""
 
     def __init__(self, lan: LinkParameters, emulator: type[RelayEmulator] = RelayEmulator) -> None:
         self.plan = make_plan(1, 3, lan=lan)
@@ -70,7 +70,7 @@ class Lan(Network):
         super().__init__(self.plan, self.emulator)
 
     def stamper(self, sender: int, receiver: int, size: int = 100) -> Stamper:
-        """From one host to another."""
+        """Return a sender and receiver from one host to another."""
         ends = [in_host(self, host(at), self._socket) for at in (sender, receiver)]
         address = next(each.address for each in self.plan.hosts if each.name == host(receiver))
         port = PORT + 10 * sender + receiver
@@ -84,7 +84,7 @@ class Lan(Network):
         return {name: getattr(row, name) for name in COUNTERS}
 
     def passed_on(self, at: int) -> int:
-        """Frames that a host sent and the bridge took."""
+        """Return the number of frames that a host sent and the bridge received."""
         number = [link.name for link in self.plan.links].index(f"lan-{host(at)}")
         return int(Path(f"/sys/class/net/l{number}p/statistics/rx_packets").read_text())
 
@@ -106,7 +106,9 @@ def host(at: int) -> str:
 
 
 def sent_by_turns(way: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Datagrams of two hosts to a third: delays, which came, and the counters of all three links."""
+    """Send datagrams from two hosts to a third; return delays, arrivals, and the counters of all three
+    links.
+    """
     with Lan(LinkParameters(**parameters), Bridged if way == "bridged" else RelayEmulator) as lan:
         stampers = [lan.stamper(0, 2), lan.stamper(1, 2)]
         for stamper in stampers:  # one after the other: by turns a link's losses would be by chance

@@ -1,4 +1,6 @@
-"""Who of a region hears whom while its links are disturbed, one after the other. Runs inside the sandbox."""
+"""Which hosts of a region receive from which while its links are disturbed in turn. Runs inside the
+sandbox.
+"""
 
 import json
 import random
@@ -32,7 +34,9 @@ SIZES = (60, 1450)  # the larger ones do not pass everywhere
 
 
 def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
-    """Datagrams that came, by sender, destination and receiver, after each of some changes by chance."""
+    """Return the datagrams that arrived, by sender, destination and receiver, after each of some random
+    changes.
+    """
     drawn = random.Random(seed)
     found = []
     with Lan(USUAL, Bridged if way == "bridged" else RelayEmulator) as lan:
@@ -52,7 +56,7 @@ def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
 
 
 def _is_settled(lan: Lan) -> bool:
-    """Whether the kernel has noted, which it does in the background, who has a carrier; ports wait for it."""
+    """Return whether the kernel has updated the carrier states, which it does in the background."""
     places = [in_host(lan, host(at), _links) for at in HOSTS]
     return all(
         (link["operstate"] == "UP") == {"UP", "LOWER_UP"}.issubset(link["flags"])

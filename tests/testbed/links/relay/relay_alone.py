@@ -1,4 +1,4 @@
-"""The relay's process and its client under bad luck. These run inside the sandbox."""
+"""Failures of the relay's process and its client. These functions run inside the sandbox."""
 
 import os
 import signal
@@ -59,7 +59,9 @@ def unknown_link() -> str | None:
 
 
 def late_cut() -> dict[str, int]:
-    """Datagrams that were due before a cut, for a relay that was held up until it was told of the cut."""
+    """Return datagrams that were due before a cut, for a relay that was suspended until it was told of the
+    cut.
+    """
     parameters = LinkParameters(delay_us=DELAY_MS * 1000)
     with Lab("relay", {"link": parameters}) as lab:
         stamper, pid = Stamper(lab.udp("link")), _relay(lab).pid
@@ -101,7 +103,9 @@ def away(datagrams: int, frames: int, rate_bits_per_s: int = 1_000_000_000) -> d
 
 
 def emulator_down() -> dict[str, Any]:
-    """Datagrams before, during and after the emulator's own end was down, where the relay's sockets fail."""
+    """Send datagrams before, during and after the emulator's own end was down, where the relay's sockets
+    fail.
+    """
     with Lab("relay", {"link": LinkParameters(delay_us=1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         through = []
@@ -141,7 +145,7 @@ def _relay(lab: Lab) -> RelayEmulator:
 
 
 def _until_passed(lab: Lab, count: int) -> None:
-    """Wait until the relay has taken this many datagrams."""
+    """Wait until the relay has received this number of datagrams."""
     wait_until(
         lambda: lab.emulator.counters()["link", LinkDirectionName.FORWARD].frames == count, f"{count} frames"
     )

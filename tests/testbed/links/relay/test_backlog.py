@@ -1,4 +1,4 @@
-"""The order in which waiting frames are admitted, and their share of held bytes. No packet is sent here."""
+"""The order in which waiting frames are admitted, and the bytes that they count. Sends no packets."""
 
 from random import Random
 
@@ -40,7 +40,7 @@ def make_ingress(name: str, delay_queue: DelayQueue, arrived: int = 0) -> Ingres
     )
 
 
-def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion():
+def test_a_burst_on_one_link_delays_the_others_by_one_portion():
     delay_queue, backlog = DelayQueue(), IngressBacklog()
     burst, few, more = (
         make_ingress(name, delay_queue, count) for name, count in [("a", MANY), ("b", 10), ("c", MANY)]
@@ -58,7 +58,7 @@ def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion():
     assert (burst.link_direction.frames, more.link_direction.frames) == (MANY, MANY)
 
 
-def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is():
+def test_further_frames_of_a_waiting_link_do_not_change_the_order():
     delay_queue, backlog = DelayQueue(), IngressBacklog()
     ingresses = [make_ingress(name, delay_queue, MANY) for name in "abc"]
     for ingress in ingresses:
@@ -84,7 +84,7 @@ def test_frames_waiting_for_admission_count_as_held_once():
     assert (len(delay_queue.heap), delay_queue.queued_bytes) == (5, 5 * SIZE)
 
 
-def test_no_more_is_handed_over_than_may_be_held(monkeypatch):
+def test_frames_beyond_the_byte_limit_are_not_handed_over(monkeypatch):
     monkeypatch.setattr(link_direction_module, "QUEUED_BYTES_MAX", 20 * SIZE)
     delay_queue = DelayQueue()
     sender, receiver = make_ingress("a", delay_queue), make_ingress("b", delay_queue)

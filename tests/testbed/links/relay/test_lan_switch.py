@@ -1,4 +1,4 @@
-"""A frame that is handed over within the relay meets what it would have met by way of the bridge."""
+"""A frame that is handed over within the relay is treated as if the bridge had forwarded it."""
 
 import math
 
@@ -18,7 +18,7 @@ BITS = (lan.BURST_BYTES + 42) * 8  # of a datagram, with its headers
 @pytest.mark.parametrize(
     "parameters", [{"delay_us": 3000, "loss": 0.2}, {"delay_us": 3000, "jitter_us": 1000}]
 )
-def test_links_lose_delay_and_count_alike(parameters):
+def test_links_lose_delay_and_count_equally_on_both_paths(parameters):
     handed, bridged = (sandboxed(lan.sent_by_turns, way, parameters) for way in WAYS)
     assert handed["passed_on"] == [0, 0]
     assert min(bridged["passed_on"]) > 0
@@ -27,7 +27,7 @@ def test_links_lose_delay_and_count_alike(parameters):
     assert min(handed["delays_us"]) >= 2 * (3000 - parameters.get("jitter_us", 0))
 
 
-def test_a_narrow_link_queues_drops_and_paces_what_is_handed_over():
+def test_a_narrow_link_queues_drops_and_paces_frames_that_are_handed_over():
     rate_bits_per_s, queue_packets = 2_000_000, 30
     observed = sandboxed(lan.into_a_narrow_link, rate_bits_per_s, queue_packets)
     sending_ns = BITS / rate_bits_per_s * 1e9
@@ -48,7 +48,7 @@ def test_frames_too_long_for_the_second_link_are_dropped_and_counted_there(size,
     assert (handed["came"], handed["counters"]["dropped_size"]) == (0, lan.DATAGRAMS)
 
 
-def test_a_cut_of_one_direction_takes_what_is_in_flight_and_leaves_the_other():
+def test_a_cut_of_one_direction_drops_frames_in_flight_and_leaves_the_other():
     observed = sandboxed(lan.cut_in_flight)
     assert observed["swallowed"] == lan.DATAGRAMS
     assert observed["came"] == {
@@ -59,11 +59,11 @@ def test_a_cut_of_one_direction_takes_what_is_in_flight_and_leaves_the_other():
     assert observed["in_order"]
 
 
-def test_whatever_happens_to_links_the_same_hosts_hear_each_other():
+def test_the_same_hosts_reach_each_other_after_any_link_changes():
     handed, bridged = (sandboxed(lan_disturbed.who_hears_whom, way, SEED, 8) for way in WAYS)
     assert handed == bridged
     assert len({str(heard) for heard in handed}) > 4  # many cases, that is
 
 
-def test_all_arrives_until_the_instant_at_which_a_port_is_down_and_nothing_later():
+def test_frames_arrive_until_the_instant_at_which_a_port_is_down():
     assert sandboxed(lan.taken_down_under_way) == {"missing": [], "too many": []}

@@ -1,4 +1,4 @@
-"""When and whether a link direction lets frames leave, in virtual time: no packet is sent here."""
+"""Departure times and drops of a link direction, in virtual time. Sends no packets."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -26,7 +26,7 @@ def make_link_direction(parameters: LinkParameters, seed: int = 1) -> tuple[Link
 
 
 def releases(delay_queue: DelayQueue) -> list[tuple[int, bytes]]:
-    """(when, what), in the order of leaving."""
+    """Return (time, frame) in the order of leaving."""
     return [(entry[0], entry[3]) for entry in sorted(delay_queue.heap, key=lambda entry: entry[:2])]
 
 
@@ -60,7 +60,7 @@ parameters_of = st.builds(
     ),
     st.floats(0, 1),
 )
-def test_nothing_leaves_early_or_overtakes_and_everything_is_accounted_for(parameters, traffic, jitter):
+def test_no_frame_leaves_early_or_overtakes_and_all_are_counted(parameters, traffic, jitter):
     jitter_us = int(parameters.delay_us * jitter)
     link_direction, delay_queue = make_link_direction(
         LinkParameters(
@@ -114,7 +114,7 @@ def test_an_offloaded_frame_takes_as_long_as_its_segments_and_leaves_in_short_pi
     assert segments_of(frame for _, frame in pieces) == ALONE
 
 
-def test_the_queue_takes_so_many_segments_and_drops_what_comes_last_with_and_without_offloads():
+def test_a_full_queue_drops_the_last_segments_with_and_without_offloads():
     for frames in ([OFFLOADED], ALONE):
         link_direction, delay_queue = make_link_direction(
             LinkParameters(rate_bits_per_s=1_000_000, queue_packets=10)
@@ -141,7 +141,7 @@ def test_time_in_flight_takes_no_room_in_the_queue():
     assert (link_direction.frames, link_direction.dropped_queue) == (100, 0)
 
 
-def test_a_blackhole_swallows_what_is_in_flight_and_what_arrives():
+def test_a_blackhole_drops_frames_in_flight_and_later_ones():
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=10_000))
     other = LinkDirection(0, LinkParameters(), Random(1), delay_queue)
     admit_all(link_direction, [small(), OFFLOADED])
@@ -173,7 +173,7 @@ def test_a_shorter_delay_does_not_let_packets_overtake():
     ]
 
 
-def test_a_new_rate_also_holds_for_what_waits():
+def test_a_new_rate_also_applies_to_queued_frames():
     link_direction, delay_queue = make_link_direction(
         LinkParameters(delay_us=1000, rate_bits_per_s=10_000_000)
     )

@@ -1,4 +1,4 @@
-"""Cutting an offloaded frame gives just the frames that its sender's kernel would have made of it."""
+"""Cutting an offloaded frame gives exactly the frames of the sender's kernel."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ CHECKSUM_OFFSET = {"tcp": 16, "udp": 6}
 
 
 def assert_same(got: bytes, expected: bytes, transport: str, version: int) -> None:
-    """Equal, but that one's complement has two zeros."""
+    """Assert equality, except that ones' complement has two zeros."""
     at = VNET_BYTES + 14 + (20 if version == 4 else 40) + CHECKSUM_OFFSET[transport]
     assert got[:at] == expected[:at]
     assert int.from_bytes(got[at : at + 2]) % 0xFFFF == int.from_bytes(expected[at : at + 2]) % 0xFFFF
@@ -27,7 +27,7 @@ def assert_same(got: bytes, expected: bytes, transport: str, version: int) -> No
     version=st.sampled_from([4, 6]),
     data=st.data(),
 )
-def test_a_part_of_a_frame_is_what_the_kernel_would_have_cut(
+def test_a_part_of_a_frame_equals_the_kernels_segmentation(
     size, segment, sequence, identification, flags, transport, version, data
 ):
     sent = Sent(

@@ -1,4 +1,4 @@
-"""The relay is a process of its own: what becomes of a run when it cannot start, fails, or ends."""
+"""The relay's process: effects on a run if it cannot start, fails, or ends."""
 
 import pytest
 
@@ -10,7 +10,7 @@ network = pytest.mark.network
 
 
 @network
-def test_a_relay_that_was_killed_is_reported():
+def test_a_killed_relay_is_reported():
     said = sandboxed(relay_alone.killed)
     assert said["before"] is None
     assert said["after"] == "the links' relay was killed by SIGKILL"
@@ -19,19 +19,19 @@ def test_a_relay_that_was_killed_is_reported():
 
 
 @network
-def test_an_interface_that_is_missing_is_named():
+def test_a_missing_interface_is_named():
     said = sandboxed(relay_alone.missing_interface)
     assert said.startswith("MachineError: the links' relay did not start")
     assert "nowhere" in said
 
 
 @network
-def test_a_change_to_an_unknown_link_is_refused_and_the_relay_goes_on():
+def test_a_change_to_an_unknown_link_is_refused_and_the_relay_continues():
     assert "there is no link missing" in sandboxed(relay_alone.unknown_link)
 
 
 @network
-def test_a_cut_does_not_swallow_what_was_due_before_it_though_the_relay_is_late():
+def test_a_cut_does_not_drop_frames_due_before_it_if_the_relay_is_late():
     assert sandboxed(relay_alone.late_cut) == {"arrived": 20, "swallowed": 0}
 
 
@@ -42,7 +42,7 @@ def test_the_relay_survives_its_interfaces_going_down():
 
 @network
 @pytest.mark.parametrize(("datagrams", "frames"), [(1, 600), (2, 200), (40, 20)])
-def test_the_rings_hold_what_a_gigabit_brings_while_the_relay_is_away(datagrams, frames):
+def test_the_rings_hold_a_gigabit_while_the_relay_is_suspended(datagrams, frames):
     said = sandboxed(relay_alone.away, datagrams, frames)
     assert said["dropped_kernel"] == 0
     assert said["passed"] == datagrams * frames

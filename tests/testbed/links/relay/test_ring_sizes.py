@@ -1,4 +1,4 @@
-"""How the relay shares memory among the rings of its ports. Nothing is allocated here."""
+"""Division of memory among the rings of the relay's ports. Allocates no rings."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_all_rings_share_a_bounded_memory(ports):
     assert all(min(each) >= 1 for each in blocks)
 
 
-def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away():
+def test_rings_of_few_ports_hold_their_links_rate_while_the_relay_is_suspended():
     (gigabit, ten) = port_blocks([at(GIGABIT), at(2 * GIGABIT)])
     for count, more, kind in zip(gigabit, ten, KINDS, strict=True):
         away_bytes = GIGABIT * PAUSE_US // 8_000_000
@@ -31,12 +31,12 @@ def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away():
         assert more >= 2 * count - 1
 
 
-def test_a_narrow_link_has_room_for_what_fills_its_queue():
+def test_the_ring_of_a_narrow_link_holds_its_queue():
     (narrow,) = port_blocks([at(1_000_000)])
     assert narrow[0] * KINDS[0].block_slots >= 250
 
 
-def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is_away_for_long():
+def test_the_ring_of_a_slow_link_holds_a_queue_and_a_long_suspension():
     link = LinkParameters(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=400)
     (slow,) = port_blocks([link])
     frames = 400 + 10_000_000 * AWAY_US // 8_000_000 // 1_514
@@ -44,6 +44,6 @@ def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is
     assert ring_bytes(slow) < 8 << 20
 
 
-def test_many_ports_have_room_for_what_a_process_sends_to_forty_peers_at_once():
+def test_rings_of_many_ports_hold_a_process_sending_to_forty_peers():
     for count, kind in list(zip(port_blocks([at(GIGABIT)] * 360)[0], KINDS, strict=True))[:2]:
         assert count * kind.block_slots >= 1.5 * 40

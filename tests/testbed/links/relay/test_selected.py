@@ -55,7 +55,7 @@ def test_options_of_ip_move_the_ports_and_later_fragments_have_none():
     assert (matches(frame(first)), matches(frame(later))) == (True, False)
 
 
-def test_frames_that_end_within_their_headers_are_not_selected_or_by_what_they_have():
+def test_truncated_frames_are_selected_only_by_their_present_headers():
     whole = frame(tcp(SERVER, OTHER))
     for size in range(len(whole)):
         selector(SERVER, 7_000)(whole[:size])

@@ -1,4 +1,4 @@
-"""Offloaded frames as a kernel hands them to a packet socket, built by scapy: what the tests compare with."""
+"""Offloaded frames as a kernel passes them to a packet socket, built by scapy: the reference for tests."""
 
 import struct
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class Sent:
         )
 
     def frame(self) -> bytes:
-        """Vnet header and Ethernet frame, its checksum partial."""
+        """Return vnet header and Ethernet frame, with a partial checksum."""
         link = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
         network: Packet = IPv6(src="fd00::1", dst="fd00::2")
         if self.version == 4:
@@ -58,7 +58,7 @@ class Sent:
         return struct.pack("=BBHHHH", *vnet) + bytes(data)
 
     def _pseudo_header_sum(self, length: int) -> int:
-        """RFC 9293, 3.1 and RFC 8200, 8.1, folded but not complemented."""
+        """Return the pseudo header's sum (RFC 9293, 3.1 and RFC 8200, 8.1), folded but not complemented."""
         addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
         if self.version == 6:
             addresses = bytes.fromhex("fd00" + "00" * 13 + "01" + "fd00" + "00" * 13 + "02")

@@ -1,4 +1,4 @@
-"""A site's manifest becomes an inventory that loads, and says what it lacks when it cannot."""
+"""A site's manifest becomes a valid inventory, or an error names what is missing."""
 
 import contextlib
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_machines_on_our_network_serve_the_regions_of_their_names(tmp_path):
     assert len(site.machines) == 4
 
 
-def test_links_of_the_sites_own_give_an_address_for_each_and_leave_shaping_to_the_site(tmp_path):
+def test_the_sites_links_have_an_address_each_and_are_shaped_by_the_site(tmp_path):
     site = inventory(text("own-links"), tmp_path, user="grace")
     assert site.shaping is Shaping.EMULAB
     first = site.machines[0]
@@ -78,7 +78,7 @@ def test_one_of_several_users_is_never_guessed():
         ('username="ada"', "", "no node with a login"),
     ],
 )  # fmt: skip
-def test_a_manifest_that_cannot_be_used_says_why(old, new, said):
+def test_an_unusable_manifest_is_refused_with_the_reason(old, new, said):
     refused(text("one-network").replace(old, new), said)
 
 
@@ -127,7 +127,7 @@ def test_a_granted_request_carries_a_plan(tmp_path, shaping, density):
         assert shaping is Shaping.HOSTS or "~" in tunnel.link or at[tunnel.local] == tunnel.link
 
 
-def test_a_machines_name_tells_its_regions_also_those_with_hyphens():
+def test_a_machines_name_contains_its_regions_also_with_hyphens():
     regions = ("New-York", "r0", "AS-7018")
     assert regions_of(machine_names(regions, 1)[0]) == regions
     assert [regions_of(name) for name in machine_names(("New-York",), 2)] == [("New-York",)] * 2
@@ -153,6 +153,6 @@ def test_the_command_prints_the_inventory(capsys, tmp_path):
     assert load_inventory(tmp_path / "utah.yaml").name == "utah"
 
 
-def test_a_file_that_is_not_there_is_bad_input(capsys):
+def test_a_missing_file_is_bad_input(capsys):
     assert main.run(["emulab", "inventory", "nowhere.xml"]) == 2
     assert capsys.readouterr().err == "cutset: nowhere.xml: cannot be read: No such file or directory\n"

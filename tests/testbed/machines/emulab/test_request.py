@@ -35,7 +35,7 @@ def properties(rspec: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("shaping", Shaping)
-def test_a_request_is_the_rspec_that_the_schema_has_accepted(shaping):
+def test_a_request_equals_the_rspec_that_the_schema_accepted(shaping):
     rspec = request_rspec(
         site_request(load_topology("two-regions"), shaping, Density(machines_per_region=2)),
         Hardware(type="d430", image="urn:publicid:IDN+site+image+project//DEB"),
@@ -58,7 +58,7 @@ def test_the_sites_links_get_delay_rate_and_loss_of_each_direction():
     assert set(properties(rspec)[2]) == {"source_id", "dest_id"}
 
 
-def test_links_between_regions_of_one_machine_are_not_asked_for():
+def test_links_within_one_machine_are_not_requested():
     root = ElementTree.fromstring(written(load_topology("four-regions"), Shaping.EMULAB, PAIRS))
     assert [node.get("client_id") for node in root.iterfind("r:node", NAMES)] == ["r0-r1", "r2-r3"]
     links = [link.get("client_id") for link in root.iterfind("r:link", NAMES)]

@@ -1,4 +1,4 @@
-"""The disks of the lab's machines: their initial content, and what was written since.
+"""The disks of the lab's machines: their initial content, and later changes.
 
 A machine's root is an overlay of three layers: below, the file system of the machine of the tests; above it
 the machine's own layer (`lay_out`), in which a directory may be opaque, so that it hides everything below;
@@ -32,7 +32,7 @@ UID = 1500
 
 
 def lay_out(layer: Path, files: Mapping[str, bytes], more: Path | None) -> None:
-    """Write the machine's own layer: its empty directories, these files, and all that is in a folder."""
+    """Write the machine's own layer: its empty directories, these files, and the content of a folder."""
     if more is not None:
         subprocess.run(["cp", "--archive", f"{more}/.", layer], check=True)
     for name, mode in EMPTY_DIRECTORIES.items():
@@ -97,7 +97,7 @@ def _changes(folder: Path, upper: Path, layer: Path) -> Iterator[Path]:
 
 
 def _was_there(layer: Path, name: Path) -> bool:
-    """Whether a machine has this from the start."""
+    """Return whether a machine has this file from the start."""
     if os.path.lexists(layer / name):
         return True
     above = [layer / parent for parent in name.parents if (layer / parent).is_dir()]
@@ -116,11 +116,11 @@ def _inside(layer: Path, name: str) -> Path:
 
 
 def _mode(name: str) -> int:
-    """sshd refuses a private key that others may read."""
+    """Return a file's mode: sshd refuses a private key that others may read."""
     return 0o600 if name.endswith("_key") else 0o644
 
 
 def _is_our_python(path: str) -> bool:
-    """Whether this is of our own minor version, as what is sent to machines has to find there."""
+    """Return whether this belongs to a Python of the same minor version, which the sent code needs."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return Path(path).resolve().name == name

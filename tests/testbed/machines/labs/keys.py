@@ -1,4 +1,4 @@
-"""Keys of the lab: for its machines and for logins. Made in this process, because 20 machines need 20."""
+"""Keys of the lab, for its machines and for logins, generated in this process because 20 machines need 20."""
 
 import base64
 import hashlib
@@ -25,6 +25,6 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """As `ssh-keygen -l` prints it: SHA256:…"""
+        """Return the fingerprint as `ssh-keygen -l` prints it: SHA256:…"""
         digest = hashlib.sha256(base64.b64decode(self.public.split()[1])).digest()
         return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")

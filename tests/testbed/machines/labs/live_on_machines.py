@@ -1,4 +1,4 @@
-"""Runs `cutset run … --on` as the controller of a lab would, followed by what it says on standard error."""
+"""Runs `cutset run … --on` like the controller of a lab, and follows its standard error."""
 
 import signal
 import subprocess
@@ -49,7 +49,7 @@ def write_experiment(folder: Path, **changes: str) -> Path:
 
 
 class RunOnMachines:
-    """A `cutset run --on` that goes on. Leaving the context kills it if need be."""
+    """A running `cutset run --on`. Leaving the context kills it if it still runs."""
 
     def __init__(
         self, lab: Lab, folder: Path, inventory: Path, *options: str, analyze: bool = False, **changes: str
@@ -81,30 +81,30 @@ class RunOnMachines:
             self.said.append(line.rstrip())
 
     def end(self) -> int:
-        """Its exit code, once it has ended by itself."""
+        """Return its exit code, once it has ended by itself."""
         assert self.process.stderr is not None
         self.said += [line.rstrip() for line in self.process.stderr]
         return self.process.wait(END_TIMEOUT_S)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill it with SIGKILL."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     @property
     def run(self) -> RunDirectory:
-        """Its run directory."""
+        """Return its run directory."""
         (path,) = self.out.iterdir()
         return RunDirectory(path)
 
     @property
     def record(self) -> RunRecord:
-        """run.json."""
+        """Return the content of run.json."""
         return self.run.read_run()
 
 
 def wait_until_clean(lab: Lab, before: dict[str, Standing], *, timeout_s: float = CLEAN_TIMEOUT_S) -> None:
-    """Until these machines have nothing that they had not before, but for files below our folder."""
+    """Wait until these machines have nothing new, except files below Cutset's folder."""
     try:
         wait_until(lambda: not lab.left_since(before), "machines to be clean", timeout_s)
     except AssertionError:

@@ -1,7 +1,7 @@
-"""A machine of the lab: its life, what can be done to it, and what can be seen of it.
+"""A machine of the lab: its life, actions on it, and its observation.
 
-It is not asked by SSH: what it runs, has and has written is read from outside (`observation`, `disk`), so a
-machine that is cut off, or whose disk is full, is seen all the same.
+It is observed from outside, without SSH (`observation`, `disk`), so that a machine can also be observed when
+it is cut off or its disk is full.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 
 class LabMachine:
-    """One machine. It is off until it is plugged in."""
+    """One machine, powered off until it is plugged in."""
 
     def __init__(self, name: str, number: int, lab: int, place: Path, make: Make) -> None:
         """lab: a process in the lab's namespaces; place: the lab's folder."""
@@ -64,7 +64,7 @@ class LabMachine:
     # Its life.
 
     def plug_in(self) -> None:
-        """Start it; `wait_until_up` says when it is there. Its disk is as it was."""
+        """Start it; `wait_until_up` waits until it is up. Its disk is as before."""
         assert self._power is None, f"{self.name} is on"
         disk = self._seen(str(self._disk), self._lab)
         if not disk.is_dir():
@@ -97,7 +97,7 @@ class LabMachine:
             )
 
     def wait_until_up(self) -> None:
-        """Until its sshd listens. Raises AssertionError with its log if it does not come up."""
+        """Wait until its sshd listens. Raises AssertionError with its log if it does not come up."""
         assert self._power is not None
         assert self._power.stdout is not None
         assert self._power.stdout.readline() == b"ready\n", self.log()
@@ -111,7 +111,7 @@ class LabMachine:
         )
 
     def power_off(self) -> None:
-        """Pull the plug: all its processes are dead, its interfaces gone, its disk stays."""
+        """Cut its power: all its processes die, its interfaces disappear, its disk stays."""
         os.kill(self.pid, signal.SIGKILL)
         self.forget()
         gone = self._seen("/sys/class/net", self._lab)
@@ -124,7 +124,7 @@ class LabMachine:
         self.wait_until_up()
 
     def forget(self) -> None:
-        """Let go of a machine that is dead or dies with the lab; idempotent."""
+        """Release a machine that is dead or dies with the lab; idempotent."""
         if self._power is not None:
             self._power.kill()
             self._power.communicate()
@@ -157,7 +157,7 @@ class LabMachine:
         return subprocess.run(self.inside(argv), **{"check": True, **defaults, **options})  # noqa: PLW1510
 
     def start(self, argv: Sequence[str]) -> None:
-        """Start a command on it as root that stays, without SSH; it runs when this returns."""
+        """Start a command on it as root that keeps running, without SSH; it runs when this returns."""
         self.run(["setsid", "--fork", *argv], capture_output=False, stdout=subprocess.DEVNULL)
         wait_until(
             lambda: any(process.command == tuple(argv) for process in self.processes()), f"{argv[0]} to run"
@@ -169,7 +169,7 @@ class LabMachine:
         return ["nsenter", "--target", str(self.pid), "--all", "--root", "--wd=/", "--", *mortal, *argv]
 
     def kill(self, *words: str, signal_number: int = signal.SIGKILL) -> int:
-        """Send a signal to each process whose command line has all these words; how many there were."""
+        """Send a signal to each process whose command line has all these words; return their number."""
         found = [process for process in self.processes() if all(word in process.line for word in words)]
         for process in found:
             with contextlib.suppress(ProcessLookupError):
@@ -177,9 +177,7 @@ class LabMachine:
         return len(found)
 
     def end(self, *words: str) -> None:
-        """Kill these processes, and those that SSH sessions have been told to start and that are yet to
-        come; sessions stay.
-        """
+        """End these processes, including those that SSH sessions are about to start; sessions stay."""
 
         def ended() -> bool:
             self.kill(*words)
@@ -194,11 +192,11 @@ class LabMachine:
         self._forward(0)
 
     def restore_control(self) -> None:
-        """Let them pass again."""
+        """Let these packets pass again."""
         self._forward(3)
 
     def kill_connections(self) -> int:
-        """Kill the server's end of each SSH connection; how many there were. Their commands live on."""
+        """Kill the server's end of each SSH connection; return their number. Their commands continue."""
         sessions = [process for process in self.processes() if process.is_sshd]
         for session in sessions:
             with contextlib.suppress(ProcessLookupError):
@@ -227,17 +225,15 @@ class LabMachine:
         return self._seen(name, self.pid)
 
     def processes(self) -> list[Process]:
-        """All processes on it, in whatever namespace, but not what makes it a machine: its first process and
-        its SSH server.
-        """
+        """Return all processes on it, in any namespace, except its first process and its SSH server."""
         return [process for process in processes_below(self.pid) if not self._is_server(process)]
 
     def is_connected(self) -> bool:
-        """Whether its SSH server has a connection, or will have one that it has not noticed yet."""
+        """Return whether its SSH server has a connection, or will have one that it has not accepted yet."""
         return ssh_connections(self.pid) > 0 or any(process.is_sshd for process in self.processes())
 
     def wait_until_alone(self) -> None:
-        """Until there are no such processes: the server's end of a connection outlives the client's."""
+        """Wait until there are no such processes: the server's end of a connection outlives the client's."""
         wait_until(
             lambda: not self.is_connected() and self.processes() == [],
             f"the end of connections to {self.name}",
@@ -255,7 +251,7 @@ class LabMachine:
         return [*differences, *(f"file: {name}" for name in files)]
 
     def changed_files(self) -> list[str]:
-        """Every file and directory that something made, changed or deleted on it, wherever."""
+        """Return every file and directory that was made, changed or deleted on it."""
         disk = self._seen(str(self._disk), self._lab)
         found = written(disk / "upper", disk / "own")
         for where, kind in mounts_of(self.pid) if self.is_on else ():
@@ -274,7 +270,7 @@ class LabMachine:
         return process.looks_like_server and process.parent == self.pid
 
     def _forward(self, state: int) -> None:
-        """bridge(8): 0 disabled, 3 forwarding."""
+        """Set the forwarding state of a bridge port (bridge(8)): 0 disabled, 3 forwarding."""
         port = control_port(self._number)
         enter = ["nsenter", "--target", str(self._lab), "--net", "--"]
         subprocess.run([*enter, "bridge", "link", "set", "dev", port, "state", str(state)], check=True)

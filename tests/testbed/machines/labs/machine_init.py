@@ -1,8 +1,8 @@
 """PID 1 of a machine of the lab: makes the machine out of namespaces, starts its sshd, and reaps.
 
 `python -I -S machine_init.py ORDER`, as first process of new mount, PID, UTS and IPC namespaces, in the
-lab's network namespace; ORDER is JSON (see `Order`). It prints "ready" when its sshd listens, then it stays:
-killing it is pulling the plug. It lives on no file of the project, because a machine does not have them.
+lab's network namespace; ORDER is JSON (see `Order`). It prints "ready" when its sshd listens, then it stays.
+Killing it is a power failure. It uses no file of the project, because a machine does not have them.
 
 The root is an overlay (the kernel's Documentation/filesystems/overlayfs.rst): what is written on the machine
 goes to a folder that the lab can look into.
@@ -33,19 +33,21 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int, what: str) -> None:
-    """Raise what a system call said."""
+    """Raise OSError if a system call failed."""
     if result != 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def mount(kind: str, where: str, options: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2)."""
     result = _libc.mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None)
     check(result, f"mount {kind} on {where}")
 
 
 def wire(outside: list[str], inside: list[str]) -> None:
-    """Make a network namespace; run `outside` in the lab's namespace, `inside` in it (ip-link(8))."""
+    """Make a network namespace; run `outside` in the lab's namespace, `inside` in the new one
+    (ip-link(8)).
+    """
     lab = os.open("/proc/self/ns/net", os.O_RDONLY)
     check(_libc.unshare(CLONE_NEWNET), "unshare")
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -92,7 +94,7 @@ def fill_dev(dev: Path) -> None:
 
 
 def start_sshd(config: str) -> None:
-    """Start it and wait until it listens."""
+    """Start sshd and wait until it listens."""
     subprocess.Popen([SSHD, "-D", "-e", "-f", config], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + LISTEN_TIMEOUT_S
     while SSH_LISTENS not in Path("/proc/net/tcp").read_text():

@@ -1,4 +1,4 @@
-"""How machines of the lab are made: what their makers may choose, and the files that make each its own.
+"""How machines of the lab are made: options, and the files that differ between machines.
 
 Source: sshd_config(5).
 """

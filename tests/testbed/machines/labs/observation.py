@@ -1,4 +1,4 @@
-"""The state of a lab machine, read from the kernel from outside, without its cooperation.
+"""The state of a lab machine, read from the kernel, from outside.
 
 Sources: proc(5), ip(8), tc(8).
 """
@@ -46,7 +46,7 @@ class Process:
 
     @property
     def looks_like_server(self) -> bool:
-        """Whether it has the server's command line, as those that it has just started have, too."""
+        """Whether it has the server's command line, which a process that it has just started also has."""
         return self.line.startswith((f"sshd: {SSHD} ", f"{SSHD} -D "))
 
 
@@ -71,7 +71,7 @@ class Standing:
 
 
 def processes_below(pid: int) -> list[Process]:
-    """All processes that descend from this one, in whatever namespace, and are not dead."""
+    """Return all living descendants of this process, in any namespace."""
     found = []
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -81,13 +81,15 @@ def processes_below(pid: int) -> list[Process]:
 
 
 def ssh_connections(pid: int) -> int:
-    """How many connections to the SSH server are open in this process's network namespace."""
+    """Return the number of connections to the SSH server that are open in this process's network
+    namespace.
+    """
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     return sum(row[1].endswith(_SSH_PORT) and row[3] in _OPEN_STATES for row in rows)
 
 
 def mounts_of(pid: int) -> tuple[tuple[str, str], ...]:
-    """Mount point and file system type of all that is mounted in this process's namespace."""
+    """Return mount point and file system type of all mounts in this process's namespace."""
     lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     fields = [line.split() for line in lines]
     return tuple((words[4], words[words.index("-") + 1]) for words in fields)

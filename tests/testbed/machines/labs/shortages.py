@@ -38,8 +38,8 @@ def occupied_udp_port(machine: LabMachine, port: int) -> Iterator[None]:
 
 
 def limit_folder(machine: LabMachine, size_bytes: int) -> None:
-    """Let no more than this fit below the inventory's folder: a small disk there, or the one that is there
-    already made smaller or larger (it cannot be made smaller than what is on it).
+    """Limit the size of the inventory's folder to this: a small disk, or the present one made smaller or
+    larger (not below its used size).
     """
     size = f"size={size_bytes}"
     mounted = machine.folder in {where for where, _ in mounts_of(machine.pid)}
@@ -49,7 +49,7 @@ def limit_folder(machine: LabMachine, size_bytes: int) -> None:
 
 
 def fill_folder(machine: LabMachine) -> None:
-    """Let nothing more fit there. It must have been limited before."""
+    """Fill the folder, which must have been limited before."""
     disk = os.statvfs(machine.path(machine.folder))
     limit_folder(machine, (disk.f_blocks - disk.f_bfree) * disk.f_frsize + ROOM_BYTES)
     filler = machine.path(f"{machine.folder}/filler").open("ab", buffering=0)

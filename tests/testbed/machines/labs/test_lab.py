@@ -1,4 +1,4 @@
-"""The lab itself: its machines are machines of their own, and what is done to them is seen."""
+"""The lab: its machines are separate machines, and all changes to them are observed."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def test_a_machine_has_neither_the_project_nor_the_keys_of_ours(pair: Lab) -> No
         assert pair["h0"].run(["find", folder, "-type", "f"]).stdout == ""
 
 
-def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
+def test_every_written_file_is_listed(pair: Lab) -> None:
     machine = pair["h0"]
     before = set(machine.changed_files())
     kept = {name: machine.path(name).read_text() for name in ("/etc/hosts", "/etc/hostname")}

@@ -1,7 +1,7 @@
 """The lab's networks, as lines for `ip -batch`. Pure.
 
-Two bridges in the lab's network namespace. The controller hangs on the control bridge by a pair of its own,
-`controller` and `control-port`, so that what goes to it and what comes from it can be slowed (tc-tbf(8)).
+Two bridges in the lab's network namespace. The controller is connected with the control bridge by its own
+pair, `controller` and `control-port`, so that traffic to and from it can be slowed (tc-tbf(8)).
 """
 
 CONTROLLER = "192.168.56.1"
@@ -42,7 +42,7 @@ def control_lines() -> list[str]:
 
 
 def outside_lines(number: int, mtu: int) -> list[str]:
-    """In the lab, for a machine that comes up: MACHINE stands for its network namespace."""
+    """Return the lab's commands for a machine that comes up: MACHINE stands for its network namespace."""
     control, experiment = control_port(number), f"e{number}"
     return [
         f"link add {control} type veth peer name eth0 address {_mac(1, number)} netns MACHINE",
@@ -59,7 +59,7 @@ def _mac(network: int, number: int) -> str:
 
 
 def inside_lines(number: int) -> list[str]:
-    """On the machine."""
+    """Return the commands on the machine."""
     return [
         "link set lo up",
         f"address add {control_address(number)}/24 dev eth0",

@@ -1,5 +1,4 @@
-"""Machines for tests of shipping: a folder each, and senders that are real but for the connection to them,
-which breaks where a test says.
+"""Machines for tests of shipping: a folder each, and real senders over connections that break on request.
 
 Most run in a thread of the test, over a socket pair; `ProcessStream` is the program as it is on a machine.
 """
@@ -119,8 +118,8 @@ class CutStream:
 
 @dataclass
 class Machine:
-    """A machine whose run folder is `folder`. cuts: after how many bytes its connections break, one after the
-    other; later ones hold, unless it `dies`.
+    """A machine whose run folder is `folder`. cuts: the numbers of bytes after which its successive
+    connections break; later ones hold, unless it `dies`.
     """
 
     name: str
@@ -151,7 +150,7 @@ def ship_all(
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:
-    """Files below a folder."""
+    """Write files below a folder."""
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
@@ -159,10 +158,10 @@ def write_files(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """All files below a folder."""
+    """Return all files below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def noise(size: int, seed: int = 0) -> bytes:
-    """Bytes that do not compress."""
+    """Return bytes that do not compress."""
     return random.Random(seed).randbytes(size)

@@ -1,4 +1,4 @@
-"""`cutset fetch`: what of a run is still on machines comes here, from machines of the pair."""
+"""`cutset fetch` copies the remaining files of a run from the pair of machines."""
 
 import json
 import signal
@@ -72,7 +72,7 @@ def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
 def fetch(
     pair: Lab, run: RunDirectory, *options: str, inventory: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """`cutset fetch` on the controller."""
+    """Run `cutset fetch` on the controller."""
     return pair.run([*CUTSET, "fetch", run.path, "--on", inventory or pair.inventory, *options])
 
 
@@ -137,12 +137,12 @@ def waits_for_h0(pair: Lab, run: RunDirectory) -> ControllerProcess:
 
 
 def let_go(pair: Lab, run: RunDirectory) -> int:
-    """End who holds the run on h0; how many there were."""
+    """End the processes that hold the run on h0; return their number."""
     return pair["h0"].kill("testbed.machines.agent", "start", run.name)
 
 
 def test_a_machine_whose_run_has_not_ended_is_waited_for(pair: Lab, run: RunDirectory) -> None:
-    """Files grow until they let go."""
+    """Let files grow until the holder ends."""
     process = waits_for_h0(pair, run)
     write_files(folder(pair, run, "h0"), {"captures/late.pcap": b"late", **machine_files(run, 0)})
     assert let_go(pair, run) == 1
@@ -150,7 +150,7 @@ def test_a_machine_whose_run_has_not_ended_is_waited_for(pair: Lab, run: RunDire
     assert (run.captures / "late.pcap").read_bytes() == b"late"
 
 
-def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(pair: Lab, run: RunDirectory) -> None:
+def test_one_ctrl_c_ends_the_wait_and_prints_how_to_continue(pair: Lab, run: RunDirectory) -> None:
     process = waits_for_h0(pair, run)
     try:
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Files that change while they are shipped: they grow, are replaced, or are not what they were."""
+"""Files that change while they are shipped: they grow, are replaced, or differ from before."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 class Following:
-    """Ships a machine in a thread while its run goes on, until `finish`. Steps wait for what has come."""
+    """Ships a machine in a thread while its run goes on, until `finish`. Steps wait for arrived data."""
 
     def __init__(self, machine: Machine, run: Path) -> None:
         run.mkdir()
@@ -26,12 +26,12 @@ class Following:
         self._thread.start()
 
     def wait_for(self, reached: Callable[[dict[str, Any]], bool]) -> None:
-        """Until it is told so."""
+        """Wait until the receiver reports this."""
         with self._told:
             assert self._told.wait_for(lambda: self._last is not None and reached(self._last), 60)
 
     def wait_for_bytes(self, size: int) -> None:
-        """Until so much is here, and nothing is on its way."""
+        """Wait until this number of bytes is here, and none is in flight."""
         self.wait_for(lambda progress: progress["bytes"] == size == progress["of_bytes"])
 
     def finish(self) -> ShippingResult:
@@ -77,8 +77,8 @@ def test_files_that_grow_are_followed_until_the_run_is_over(tmp_path: Path) -> N
     assert shipped.wire_bytes < 3 * MIB + 20_000
 
 
-def test_a_broken_connection_is_made_again_for_as_long_as_the_run_goes_on(tmp_path: Path) -> None:
-    """Whatever the patience: it counts from the run's end."""
+def test_broken_connections_are_reopened_as_long_as_the_run_goes_on(tmp_path: Path) -> None:
+    """Use any patience: it counts only from the run's end."""
     write_files(tmp_path / "h0", {"captures/a.pcap": noise(MIB)})
     machine = Machine("h0", tmp_path / "h0", cuts=[0] * 20)
     following = Following(machine, tmp_path / "run")
@@ -86,7 +86,7 @@ def test_a_broken_connection_is_made_again_for_as_long_as_the_run_goes_on(tmp_pa
     assert following.finish().complete
 
 
-def test_a_file_that_another_replaced_is_shipped_again_and_is_never_seen_in_part(tmp_path: Path) -> None:
+def test_a_replaced_file_is_shipped_again_and_never_seen_in_part(tmp_path: Path) -> None:
     there, here = tmp_path / "h0/run.json", tmp_path / "run/machines/h0/run.json"
     write_files(tmp_path / "h0", {"run.json": b'{"phase": "building"}'})
     following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
@@ -102,8 +102,8 @@ def test_a_file_that_another_replaced_is_shipped_again_and_is_never_seen_in_part
     assert not shipped.files[0].changed, "a file in another's place is nothing to warn of"
 
 
-def test_a_file_that_is_not_what_it_was_is_noticed(tmp_path: Path) -> None:
-    """It grew, and a byte changed that had been shipped long before."""
+def test_a_rewritten_file_is_detected(tmp_path: Path) -> None:
+    """Let a file grow while a byte changes that was shipped long before."""
     there, here = tmp_path / "h0/captures/a.pcap", tmp_path / "run/captures/a.pcap"
     write_files(tmp_path / "h0", {"captures/a.pcap": noise(MIB)})
     following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")

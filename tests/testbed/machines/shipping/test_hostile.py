@@ -1,4 +1,4 @@
-"""Whatever a machine says, nothing outside of its places is written, and shipping ends."""
+"""Whatever a machine sends, no file outside of its places is written, and shipping ends."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ from tests.testbed.machines.shipping.machines import Machine, ProcessStream, rea
 
 
 class Source:
-    """Bytes that come in pieces of these sizes."""
+    """A source of bytes in pieces of these sizes."""
 
     def __init__(self, data: bytes, pieces: list[int]) -> None:
         self._data = data
@@ -62,7 +62,7 @@ def safe(path: str) -> str | None:
 
 
 @given(sent=st.lists(frames, max_size=5), pieces=pieces)
-def test_frames_come_as_they_were_sent_however_the_stream_cuts_them(
+def test_frames_arrive_unchanged_however_the_stream_divides_them(
     sent: list[tuple[Kind, bytes]], pieces: list[int]
 ) -> None:
     data = GREETING + b"".join(encode(kind, body) for kind, body in sent)
@@ -75,7 +75,7 @@ def test_frames_come_as_they_were_sent_however_the_stream_cuts_them(
 
 @given(body=st.binary(max_size=100) | st.text(max_size=50).map(str.encode))
 @pytest.mark.slow
-def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
+def test_garbage_is_refused_without_a_crash(body: bytes) -> None:
     for decode in (partial(decode_request, Read), partial(decode_request, Hash), decode_digest):
         with contextlib.suppress(ShippingError):
             decode(body)
@@ -87,7 +87,7 @@ def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
 
 
 @given(st.lists(st.builds(FileEntry, paths, st.integers(0, 1 << 56), st.integers(0, 1 << 64)), max_size=5))
-def test_listings_come_as_they_were_sent(entries: list[FileEntry]) -> None:
+def test_listings_arrive_unchanged(entries: list[FileEntry]) -> None:
     assert decode_listing(encode_listing(entries)[HEAD.size :]) == sorted(entries)
 
 
@@ -146,7 +146,7 @@ def test_a_machine_writes_only_where_its_files_belong(path: str, where: str) -> 
 
 
 @pytest.mark.slow
-def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
+def test_data_is_never_decompressed_beyond_the_requested_size() -> None:
     bomb = zstandard.compress(bytes(1 << 27))
     assert len(bomb) < 1 << 14
     with pytest.raises(ShippingError, match="not of at most 1000 bytes"):
@@ -159,7 +159,7 @@ def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
         decode_data(bytes(lie[:-1]), 1000)
 
 
-def test_data_that_was_damaged_is_noticed() -> None:
+def test_damaged_data_is_detected() -> None:
     body = bytearray(encode_data(bytes(range(256)) * 4)[HEAD.size :])
     assert decode_data(bytes(body), 1024)
     body[-10] ^= 1

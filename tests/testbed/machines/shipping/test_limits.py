@@ -1,4 +1,4 @@
-"""How fast shipping is, and how much of the disk it takes."""
+"""Limits of shipping: the rate, and the disk space."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
     asks=st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 1 << 20)), max_size=200),
     bits_per_s=st.sampled_from([100_000, 8_000_000, 1_000_000_000]),
 )
-def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], bits_per_s: int) -> None:
+def test_bookings_stay_within_the_rate(asks: list[tuple[float, int]], bits_per_s: int) -> None:
     """Check for all request times: bytes booked before the last request stay within rate and burst."""
     rate, now_s, booked = RateBudget(bits_per_s), 0.0, 0
     for pause_s, size in asks:
@@ -41,7 +41,7 @@ def test_bytes_saved_by_compression_may_be_requested_at_once() -> None:
     assert rate.book(1, 0.0) == 0
 
 
-def test_the_limit_of_the_disk_ends_shipping_and_it_can_go_on_later(tmp_path: Path) -> None:
+def test_the_disk_limit_ends_shipping_which_can_resume(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {f"captures/{name}.pcap": noise(2 * MIB) for name in "abc"})
     also = write_files(tmp_path / "h1", {"captures/d.pcap": noise(2 * MIB)})
     machines = Machine("h0", there), Machine("h1", also)
@@ -66,7 +66,7 @@ def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: p
     assert shipped.files[0].became is FileOutcome.MISSING
 
 
-def test_a_slow_rate_is_asked_for_in_small_pieces() -> None:
+def test_a_low_rate_uses_small_requests() -> None:
     assert RateBudget(None).chunk_bytes == limits.CHUNK_BYTES_MAX
     assert RateBudget(8_000_000).chunk_bytes == 250_000
     assert RateBudget(8_000).chunk_bytes == limits.CHUNK_BYTES_MIN

@@ -64,9 +64,7 @@ def run(tmp_path: Path) -> RunDirectory:
         ("", "is not JSON"),
     ],
 )
-def test_a_part_that_makes_no_sense_counts_as_missing_and_is_told_of(
-    run: RunDirectory, said: str, why: str
-) -> None:
+def test_an_invalid_part_counts_as_missing_and_is_reported(run: RunDirectory, said: str, why: str) -> None:
     (run.path / "machines/h1/run.json").write_text(said)
     parts, problems = read_parts(run, SMALL, ["h0", "h1"])
     assert parts == {"h0": USABLE}
@@ -78,7 +76,7 @@ def test_a_part_that_makes_no_sense_counts_as_missing_and_is_told_of(
     write_record(run.run_json, record)
 
 
-def test_whatever_a_machine_says_of_its_part_the_run_can_be_read(run: RunDirectory) -> None:
+def test_a_run_is_readable_whatever_part_a_machine_sends(run: RunDirectory) -> None:
     content, plan = record_to_json(little_run()), little_run().plan
     base = RunRecord(plan, machines=BASE.machines)
 
@@ -92,5 +90,5 @@ def test_whatever_a_machine_says_of_its_part_the_run_can_be_read(run: RunDirecto
     assert broken(content, WRONG, merge, allowed=(), skip=("plan",), every=20) == []
 
 
-def test_a_part_that_did_not_come_is_the_shipping_s_to_tell(run: RunDirectory) -> None:
+def test_a_part_that_did_not_arrive_is_reported_by_shipping(run: RunDirectory) -> None:
     assert read_parts(run, SMALL, ["h0", "h1"]) == ({"h0": USABLE}, [])

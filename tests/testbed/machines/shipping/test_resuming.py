@@ -1,4 +1,4 @@
-"""Files shipped over breaking connections are complete, and nothing is sent twice."""
+"""Files shipped over breaking connections are complete, and no byte is sent twice."""
 
 import tempfile
 from pathlib import Path
@@ -35,7 +35,7 @@ def placed(files: dict[str, bytes], machine: str) -> dict[str, bytes]:
     return {path if "/" in path else f"machines/{machine}/{path}": files[path] for path in files}
 
 
-def test_files_of_several_machines_come_into_one_directory(tmp_path: Path) -> None:
+def test_files_of_several_machines_arrive_in_one_directory(tmp_path: Path) -> None:
     here, there = FILES, {"captures/r1-proxy-0-eth0.pcap": b"another", "run.json": b"{2}", "notes/a/b": b"n"}
     machines = (
         Machine("h0", write_files(tmp_path / "h0", here)),
@@ -60,8 +60,8 @@ def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
         assert shipped["h0"].connections <= len(cuts) + 1
 
 
-def test_a_receiver_goes_on_where_the_one_before_it_was_killed(tmp_path: Path) -> None:
-    """Nothing but the part of the file that arrived tells where that was."""
+def test_a_receiver_resumes_where_the_killed_one_stopped(tmp_path: Path) -> None:
+    """Provide only the part of the file that arrived."""
     content = noise(5 * MIB)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": content})
     here = write_files(tmp_path / "run", {"captures/a.pcap": content[: 2 * MIB + 12_345]})
@@ -80,7 +80,7 @@ def test_complete_local_files_are_only_checked(tmp_path: Path) -> None:
     assert again.wire_bytes < 10_000
 
 
-def test_the_program_itself_ships(tmp_path: Path) -> None:
+def test_the_sender_program_ships_files(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", FILES)
     shipped = ship_all(tmp_path / "run", Machine("h0", there, [50_000], start=ProcessStream.to))
     assert read_files(tmp_path / "run") == placed(FILES, "h0")
@@ -109,7 +109,7 @@ def test_files_missing_from_a_dead_machine_are_reported(tmp_path: Path) -> None:
 
 
 def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
-    """Also where only its beginning differs, which the bytes before the end do not tell."""
+    """Include a file that differs only at its beginning, which the bytes before the end do not show."""
     content = noise(2 * MIB)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": content, "captures/b.pcap": content})
     write_files(
@@ -123,7 +123,7 @@ def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"*{AGAIN}"))
 
 
-def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
+def test_progress_has_arrived_and_remaining_bytes(tmp_path: Path) -> None:
     there, told = write_files(tmp_path / "h0", FILES), []
     ship_all(tmp_path / "run", Machine("h0", there), listener=told.append)
     size = sum(map(len, FILES.values()))

@@ -1,4 +1,4 @@
-"""A sender ends by itself, and disturbs nothing."""
+"""A sender ends by itself, and does not disturb a run."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def test_a_sender_that_is_stuck_in_a_write_ends(tmp_path: Path) -> None:
     os.close(writing)
 
 
-def test_a_sender_gives_way_to_whatever_else_runs(tmp_path: Path) -> None:
+def test_a_sender_has_the_lowest_priority(tmp_path: Path) -> None:
     stream = ProcessStream.to(tmp_path)
     assert stream.read(len(GREETING)) == GREETING
     niceness = os.getpriority(os.PRIO_PROCESS, stream.process.pid)
@@ -38,7 +38,7 @@ def test_a_sender_gives_way_to_whatever_else_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("lease_s", "idle_s"), [(5.0, "5"), (7.5, "7"), (3600.0, "60")])
-def test_a_sender_that_is_asked_nothing_does_not_outlive_the_lease(lease_s: float, idle_s: str) -> None:
+def test_a_sender_without_requests_does_not_outlive_the_lease(lease_s: float, idle_s: str) -> None:
     command = MachineSource(machine(0), "/f/runs/x", "/f/code/1", lease_s=lease_s).command()
     assert command[command.index("--idle") + 1] == idle_s
     assert command.count("--without") == 2, "the supervisor's own files are not shipped"

@@ -1,4 +1,4 @@
-"""Data is on this machine's disk before a machine may delete it."""
+"""Data is synced to this machine's disk before a machine may delete it."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ FILES = {"captures/a.pcap": b"packets", "storage/r0/log/1": b"kept", "logs/r0.js
 PLACES = ["captures/a.pcap", "storage/r0/log/1", "logs/r0.jsonl", "machines/h0/run.json"]
 
 
-def test_files_and_their_folders_are_synced_before_a_machine_is_said_to_be_shipped(
+def test_files_and_folders_are_synced_before_a_machine_counts_as_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsync, happened = os.fsync, []
@@ -38,7 +38,7 @@ def test_files_and_their_folders_are_synced_before_a_machine_is_said_to_be_shipp
     assert {*map(str, folders), str(run / "machines/h0"), str(run), str(tmp_path)} <= {*synced[len(files) :]}
 
 
-def test_a_machine_whose_files_cannot_be_put_on_the_disk_is_not_complete(
+def test_a_machine_whose_files_cannot_be_synced_is_not_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: int) -> None:

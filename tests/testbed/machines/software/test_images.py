@@ -1,4 +1,4 @@
-"""An image on its way to a machine: it arrives as it is planned, once, or not at all."""
+"""The transfer of an image to a machine: it arrives as planned, once, or not at all."""
 
 import io
 import os
@@ -46,7 +46,7 @@ def test_a_machine_receives_an_image_once(tmp_path, received):
 @pytest.mark.parametrize(
     "change", [lambda content: content[:2000], lambda content: content.replace(b"1", b"2")]
 )
-def test_what_is_not_the_planned_image_is_refused(tmp_path, received, change):
+def test_another_image_than_the_planned_one_is_refused(tmp_path, received, change):
     image, content = packed(tmp_path / "layout")
     done = received(image.digest, change(content))
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"want\n", 1)

@@ -24,7 +24,7 @@ def module(name: str) -> Need:
     return Need("module", name, f"pip install {name}")
 
 
-def test_the_systems_folder_is_sent_and_what_is_executable_stays_so(tmp_path: Path) -> None:
+def test_the_systems_folder_is_sent_and_executables_stay_executable(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("system.yaml", "bin/broker", ".git", "bin/notes.txt"):
         (tmp_path / name).write_text(name)
@@ -69,7 +69,7 @@ def test_a_folder_that_is_too_large_is_refused_by_its_largest_file(
         attached("mine", programs(tmp_path))
 
 
-def test_a_module_is_sent_with_what_it_requires_and_one_of_pythons_own_is_not(tmp_path: Path) -> None:
+def test_a_module_is_sent_with_its_requirements_except_standard_ones(tmp_path: Path) -> None:
     found = attached("mine", programs(tmp_path, module("jinja2"), module("sqlite3")))
     tops = {name.removeprefix(f"{MODULES_IN_ARCHIVE}/").partition("/")[0] for name in found.files}
     assert {"jinja2", "markupsafe"} <= tops
@@ -77,7 +77,7 @@ def test_a_module_is_sent_with_what_it_requires_and_one_of_pythons_own_is_not(tm
     assert any(name.endswith(".so") for name in found.files)
 
 
-def test_a_module_that_is_not_here_is_named_with_how_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_module_is_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=r"`no_such_module`, which is not installed here: pip install no_"):
         attached("mine", programs(tmp_path, module("no_such_module")))
 
@@ -96,14 +96,14 @@ ROLES = {
 BROKER, ASK, HIDDEN = (Need("program", name, f"get {name}") for name in ("brokerd", "ask", "in-a-script"))
 
 
-def test_a_program_has_to_be_where_a_role_names_it_and_else_everywhere() -> None:
+def test_a_program_is_needed_where_its_role_runs_or_everywhere() -> None:
     known = Programs("system.yaml", "/", (BROKER, ASK, HIDDEN, module("m")), ROLES)
     assert needs_of(known, {"broker", "client"}) == (BROKER, ASK, HIDDEN, module("m"))
     assert needs_of(known, {"client"}) == (HIDDEN, module("m"))
     assert needs_of(known, set()) == ()
 
 
-def test_versions_are_one_where_all_machines_have_the_same() -> None:
+def test_equal_versions_of_all_machines_are_reported_once() -> None:
     same = {"h0": {"brokerd": "1.0", "ask": None}, "h1": {"brokerd": "1.0"}}
     assert versions_of_run(same) == {"brokerd": "1.0", "ask": None}
     assert versions_of_run({**same, "h1": {"brokerd": "1.1"}}) == {"brokerd": "h0: 1.0; h1: 1.1", "ask": None}

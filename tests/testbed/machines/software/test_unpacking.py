@@ -1,4 +1,4 @@
-"""The program that unpacks our code on a machine, run here: what it takes, and what it leaves behind."""
+"""The program that unpacks the code on a machine, run here: its checks, and its remaining files."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ FILES = {"node/__init__.py": b"", "node/core/a.py": b"A = 1\n"}
 def unpack(
     folder: Path, content: bytes, *, sha256: str | None = None, size: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program as it runs on a machine."""
+    """Run the program as on a machine."""
     arguments = [str(folder), sha256 or hashlib.sha256(content).hexdigest(), str(size or len(content))]
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", sent_program(time_limit, trusted_folders, unpacking), *arguments],
@@ -34,7 +34,7 @@ def unpack(
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def test_an_archive_is_unpacked_under_its_hash_and_asked_for_only_once(tmp_path: Path) -> None:
+def test_an_archive_is_unpacked_under_its_hash_and_requested_once(tmp_path: Path) -> None:
     content = pack(FILES)
     assert unpack(tmp_path / "c" / "code", content).stdout.split() == ["want", "unpacked"]
     (target,) = (tmp_path / "c" / "code").iterdir()
@@ -108,7 +108,7 @@ def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path
     assert unpack(tmp_path / "way/cutset/code", pack(FILES)).returncode == 0
 
 
-def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
+def test_a_link_on_the_path_must_lead_to_a_trusted_folder(tmp_path: Path) -> None:
     (tmp_path / "there/cutset").mkdir(parents=True)
     (tmp_path / "here").symlink_to("there")
     assert unpack(tmp_path / "here/cutset/code", pack(FILES)).returncode == 0
@@ -117,7 +117,7 @@ def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
     assert f"`chmod go-w {tmp_path / 'there'}`" in done.stderr
 
 
-def test_links_that_go_in_a_circle_and_a_file_in_the_way_are_an_error_in_one_line(tmp_path: Path) -> None:
+def test_circular_links_and_a_file_on_the_path_are_an_error_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     (tmp_path / "file").touch()

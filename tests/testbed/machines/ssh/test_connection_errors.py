@@ -1,4 +1,4 @@
-"""Connections that do not come about, each said in words."""
+"""Connections that fail are explained in words."""
 
 import socket
 import threading
@@ -34,7 +34,7 @@ def here(listening: socket.socket) -> InventoryMachine:
 
 
 def problem(machine: InventoryMachine) -> str:
-    """Why it cannot be reached."""
+    """Return the error of a login."""
     with pytest.raises(UnreachableError) as raised:
         connect(machine, timeout_s=TIMEOUT_S)
     place = f"h0: cannot be reached by SSH at {machine.control}:{machine.port}: "
@@ -63,14 +63,14 @@ def answering(words: bytes) -> Iterator[socket.socket]:
         thread.join()
 
 
-def test_a_port_without_a_listener() -> None:
+def test_a_port_without_a_listener_is_explained() -> None:
     with socket.socket() as bound:  # and does not listen
         bound.bind(("127.0.0.1", 0))
         assert problem(here(bound)) == "nothing listens there (connection refused)"
 
 
 @pytest.mark.parametrize("words", [b"", b"220 mail.example.org ESMTP\r\n" * 200], ids=["mute", "mail"])
-def test_a_server_of_something_else(words: bytes) -> None:
+def test_a_server_of_another_protocol_is_explained(words: bytes) -> None:
     with answering(words) as server:
         assert problem(here(server)) == "the server is not an SSH server, or is overloaded"
 
@@ -108,7 +108,7 @@ def test_other_connection_errors_are_explained(error: Exception, words: str) -> 
         (1, "No", "No"),
     ],
 )
-def test_a_command_that_fails_without_a_word_is_said_how_it_ended(code: int, said: str, why: str) -> None:
+def test_a_command_that_fails_silently_is_reported_with_its_end(code: int, said: str, why: str) -> None:
     there: Any = SimpleNamespace(machine=machine(0), run=lambda *_, **__: Completed(code, b"", said))
     with pytest.raises(TestbedError, match=f"^h0: cannot clean: {why}$"):
         ask(there, [], {}, TypeAdapter(int), timeout_s=1, doing="clean")

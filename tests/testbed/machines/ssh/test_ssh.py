@@ -1,4 +1,4 @@
-"""SSH to real servers: who logs in how, and connections that break."""
+"""SSH to real servers: logins, and connections that break."""
 
 import subprocess
 from pathlib import Path
@@ -23,14 +23,14 @@ def write_private_key(path: Path, key: Key) -> Path:
 
 
 def agent_answers() -> bool:
-    """ssh-add(1): 1 where the agent has no key, 2 where there is none."""
+    """Return the exit code of ssh-add(1): 1 if the agent has no key, 2 if there is no agent."""
     return subprocess.run(["ssh-add", "-l"], capture_output=True, check=False).returncode == 1
 
 
 # Who logs in.
 
 
-def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
+def test_a_rejected_key_is_an_error_without_a_password_attempt(
     pair: Lab, machine: InventoryMachine, tmp_path: Path
 ) -> None:
     (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
@@ -47,7 +47,7 @@ def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
     assert "password" not in tried
 
 
-def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
+def test_a_jump_host_that_rejects_all_keys_is_named(
     pair: Lab, machine: InventoryMachine, through_h1: None
 ) -> None:
     pair.know("h1")
@@ -59,7 +59,7 @@ def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
 
 
 @pytest.mark.parametrize("content", [b"no key\n", b"\x93\xff\x00"])
-def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
+def test_an_invalid_key_file_is_not_reported_as_an_unreachable_machine(
     pair: Lab, machine: InventoryMachine, tmp_path: Path, content: bytes
 ) -> None:
     (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
@@ -94,7 +94,7 @@ def test_the_agents_key_logs_in(
 # Broken connections.
 
 
-def test_a_connection_that_breaks_is_said_to_be_lost(connection: SshConnection, pair: Lab) -> None:
+def test_a_broken_connection_is_reported_as_lost(connection: SshConnection, pair: Lab) -> None:
     with connection.open(["sleep", "60"]) as process:
         pair["h0"].kill_connections()
         with pytest.raises(UnreachableError):

@@ -1,4 +1,4 @@
-"""Files that say how to log in: what ssh(1) would make of them, and what is wrong with them in one line."""
+"""Configuration files for logins are read as ssh(1) does; errors are one line."""
 
 import base64
 import hmac
@@ -48,21 +48,21 @@ def way(**changes: Any) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize("names", ["h0", "other,h0", hidden("h0"), f"other,{hidden('h0')}"])
-def test_a_host_is_known_by_any_of_its_names_plain_or_hidden(ssh: Path, names: str) -> None:
+def test_a_host_is_known_by_any_of_its_names_plain_or_hashed(ssh: Path, names: str) -> None:
     (ssh / "known_hosts").write_text(f"{names}  {KEY.public} a comment\n[h0]:2222\t{OTHER.public}\n")
     assert known("h0") == [KEY.public]
     assert known("[h0]:2222") == [OTHER.public]
     assert known("h1") == []
 
 
-def test_the_users_file_goes_before_the_systems(ssh: Path, tmp_path: Path) -> None:
+def test_the_users_file_has_precedence_over_the_systems(ssh: Path, tmp_path: Path) -> None:
     (ssh / "known_hosts").write_text(f"h0 {KEY.public}\n")
     (tmp_path / "ssh_known_hosts").write_text(f"h0 {OTHER.public}\nh1 {OTHER.public}\n")
     assert known("h0") == [KEY.public]
     assert known("h1") == [OTHER.public]
 
 
-def test_a_revoked_key_is_no_hosts_key_wherever_that_is_stated(ssh: Path, tmp_path: Path) -> None:
+def test_a_key_revoked_anywhere_is_never_accepted(ssh: Path, tmp_path: Path) -> None:
     (ssh / "known_hosts").write_text(f"h0 {KEY.public}\n")
     (tmp_path / "ssh_known_hosts").write_text(f"@revoked *.example.org {KEY.public}\n")
     assert known("h0") == []
@@ -110,7 +110,7 @@ def test_a_line_that_cannot_be_read_is_named_by_file_and_number(ssh: Path, line:
 # ssh_config.
 
 
-def test_the_way_is_as_the_users_file_says_and_then_as_the_systems(ssh: Path, tmp_path: Path) -> None:
+def test_the_route_follows_the_users_file_then_the_systems(ssh: Path, tmp_path: Path) -> None:
     (ssh / "config").write_text("Host h0\n  HostName 10.0.0.1\n  Port 2222\n")
     (tmp_path / "ssh_config").write_text("Host *\n  Port 99\nHost h0\n  ProxyJump me@gate\n")
     assert way(user="you", port=None) == [("me", "gate", 99), ("you", "10.0.0.1", 2222)]
@@ -127,7 +127,7 @@ def test_a_configuration_that_cannot_be_read_is_named_by_file_and_line(ssh: Path
 # Keys.
 
 
-def test_a_key_of_the_inventory_that_is_not_there_is_said_before_anybody_is_called(ssh: Path) -> None:
+def test_a_missing_key_of_the_inventory_is_reported_before_connecting(ssh: Path) -> None:
     with pytest.raises(
         MachineError, match=rf"^h0: the inventory's key {ssh}/id cannot be read: No such file"
     ):
@@ -135,7 +135,7 @@ def test_a_key_of_the_inventory_that_is_not_there_is_said_before_anybody_is_call
 
 
 @pytest.mark.parametrize("option", ["Port many", "ForwardAgent /agent", "ConnectTimeout soon"])
-def test_a_value_that_makes_no_sense_is_an_error_of_the_machine(ssh: Path, option: str) -> None:
+def test_an_invalid_value_is_an_error_of_the_machine(ssh: Path, option: str) -> None:
     (ssh / "config").write_text(f"Host h0\n  {option}\n")
     with pytest.raises(MachineError, match=rf"^h0: {ssh}/config .* is invalid for h0: "):
         way()

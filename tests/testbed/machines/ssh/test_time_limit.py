@@ -1,4 +1,4 @@
-"""A program started on a machine ends if its starter sends nothing and reads nothing."""
+"""A program that was started on a machine ends if the controller neither sends nor reads."""
 
 import contextlib
 import signal
@@ -44,12 +44,12 @@ def left_alone(program: str, *arguments: str, given: bytes = b"") -> tuple[int, 
 
 
 @pytest.mark.parametrize("module", [examination, remote_cleanup])
-def test_a_program_to_which_no_request_comes_is_ended(module: object) -> None:
+def test_a_program_without_requests_is_ended(module: object) -> None:
     code, said = left_alone(sent_program(*IMPORTED, module))  # type: ignore[arg-type]
     assert (code, said) == (-signal.SIGALRM, b"")
 
 
-def test_an_archive_that_does_not_go_on_is_waited_for_no_longer_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_stalled_archive_is_given_up_and_leaves_nothing(tmp_path: Path) -> None:
     code, said = left_alone(
         sent_program(*IMPORTED, unpacking), str(tmp_path / "code"), "0" * 64, "1000", given=b"some"
     )
@@ -57,7 +57,7 @@ def test_an_archive_that_does_not_go_on_is_waited_for_no_longer_and_leaves_nothi
     assert list((tmp_path / "code").iterdir()) == []
 
 
-def test_a_supervisor_that_is_not_told_its_run_is_not_started(tmp_path: Path) -> None:
+def test_a_supervisor_without_a_run_is_not_started(tmp_path: Path) -> None:
     code, _ = left_alone(AGENT, "start", str(tmp_path / "run"), given=b'{"run": ')
     assert code == -signal.SIGALRM
     assert not (tmp_path / "run").exists()

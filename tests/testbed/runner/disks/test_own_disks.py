@@ -1,4 +1,4 @@
-"""File systems of processes' own, in a sandbox: their size, when they are full, what is there afterwards."""
+"""File systems of single processes, in a sandbox: size, full states, and content afterwards."""
 
 import errno
 from pathlib import Path
@@ -13,7 +13,7 @@ NAME, PAGES = "r0/server-0", 64
 
 
 def pages_written(path: Path) -> int:
-    """How many pages a file takes until the file system is full."""
+    """Return the number of pages that a file takes until the file system is full."""
     count = 0
     with path.open("ab", buffering=0) as file:
         try:
@@ -27,7 +27,7 @@ def pages_written(path: Path) -> int:
 
 
 def seen(folder: str) -> dict[str, int]:
-    """How many pages could be written after each step."""
+    """Return the number of pages that could be written after each step."""
     library = Path(folder) / "storage" / ON_OWN_DISK
     specs = {NAME: {"storage": str(library)}, "r0/client-0": {"storage": str(Path(folder) / "other")}}
     disks = OwnDisks(specs, {NAME: PAGES * PAGE_BYTES})
@@ -68,5 +68,5 @@ def test_a_file_system_is_full_from_a_fill_until_the_last_one_is_over(tmp_path):
     assert list((tmp_path / "storage").iterdir()) == []
 
 
-def test_so_it_is_for_an_ordinary_user(tmp_path):
+def test_the_same_holds_for_an_ordinary_user(tmp_path):
     assert sandboxed_as_ordinary_user(seen, str(tmp_path), home=tmp_path) == EXPECTED

@@ -1,4 +1,4 @@
-"""Slow disks, in a sandbox: how long what a process waits for takes, and what its own processes wait for."""
+"""Slow disks, in a sandbox: durations of syncs, and the waits of other processes."""
 
 import contextlib
 import os
@@ -53,7 +53,7 @@ def synchronising(disks: SlowDisks, path: Path) -> Iterator[socket.socket]:
 
 
 def seen(folder: str) -> dict[str, list[bool]]:
-    """Whether what was waited for at each step took as long as a slow disk does."""
+    """Return whether the sync at each step took as long as on a slow disk."""
     problems: list[str] = []
     disks, found = SlowDisks(frozenset({NAME}), problems.append), {}
     with synchronising(disks, Path(folder) / "file") as child:
@@ -102,11 +102,11 @@ def test_syncs_take_longer_while_the_disk_is_slow(tmp_path):
     assert sandboxed(seen, str(tmp_path)) == EXPECTED
 
 
-def test_so_it_is_for_an_ordinary_user(tmp_path):
+def test_the_same_holds_for_an_ordinary_user(tmp_path):
     assert sandboxed_as_ordinary_user(seen, str(tmp_path), home=tmp_path) == EXPECTED
 
 
-def test_a_process_whose_waits_are_its_own_cannot_be_slowed():
+def test_a_process_that_does_not_suspend_its_syncs_cannot_be_slowed():
     disks = SlowDisks(frozenset(), print)
     with pytest.raises(TestbedError, match="the disk calls of r0/server-0 are not intercepted"):
         disks.slow(NAME, "one", SLOWER_US)

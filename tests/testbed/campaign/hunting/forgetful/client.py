@@ -1,4 +1,4 @@
-"""client.py publish|subscribe ADDRESS PORT: a line for each event; what has no answer is said again."""
+"""client.py publish|subscribe ADDRESS PORT: a line for each event; an unanswered event is repeated."""
 
 import socket
 import sys

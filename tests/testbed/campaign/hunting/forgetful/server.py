@@ -1,4 +1,4 @@
-"""server.py ADDRESS PORT: answers each line at once, and passes it on half a second later."""
+"""server.py ADDRESS PORT: answers each line at once, and forwards it half a second later."""
 
 import asyncio
 import sys
