@@ -10,7 +10,7 @@ import pytest
 from analysis.pages.report import write_report
 from experiments.records.rundir import RunDirectory
 from node import systems
-from tests.many_clients import make_run
+from tests.large_runs.many_clients import make_run
 
 MODULE = Path(__file__).parents[1] / "broker" / "topic_broker.py"
 ANALYSE = """

@@ -9,7 +9,7 @@ import pytest
 from analysis.pipeline import analyze_here
 from node import systems
 from tests.analysis.test_many_clients import ANALYSE
-from tests.many_events import make_run
+from tests.large_runs.many_events import make_run
 
 MODULE = Path(__file__).parents[1] / "broker" / "exchange.py"
 

@@ -18,8 +18,8 @@ import pytest
 from experiments.child_python import python_command
 from testbed.cli import main
 from testbed.machines.software.deploy import our_python
-from tests.planting import marks, plant_modules
 from tests.testbed.runner.live import PROJECT
+from tests.testbed.sandbox.planting import marks, plant_modules
 
 PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 MODULES_STARTED = (

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.planting import marks, plant_modules, plant_programs
 from tests.testbed.campaign.night_fixtures import VIRTUAL
 from tests.testbed.runner.live import PROJECT, write_experiment
+from tests.testbed.sandbox.planting import marks, plant_modules, plant_programs
 
 CUTSET = [sys.executable, "-P", "-c", "from testbed.cli.main import main; main()"]
 """The console script's path has no working directory in it either."""

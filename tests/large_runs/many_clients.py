@@ -21,7 +21,7 @@ from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
-FILE = str(Path(__file__).parent / "broker" / "brokers.yaml")
+FILE = str(Path(__file__).parents[1] / "broker" / "brokers.yaml")
 MS, S = 1_000_000, 1_000_000_000
 ZERO_NS = 1_700_000_000 * S
 FOLLOWED = 4  # topics by each client

@@ -23,10 +23,21 @@ from node.core.deliveries import RecordKind, encode_file_header
 from node.core.measures import Columns
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
-from tests.many_clients import CUT_S, LENGTH_S, MS, RECORD, RESTORED_S, SESSION, ZERO_NS, S, end, records
+from tests.large_runs.many_clients import (
+    CUT_S,
+    LENGTH_S,
+    MS,
+    RECORD,
+    RESTORED_S,
+    SESSION,
+    ZERO_NS,
+    S,
+    end,
+    records,
+)
 from topologies.loader import load_topology
 
-FILE = str(Path(__file__).parent / "broker" / "exchange.yaml")
+FILE = str(Path(__file__).parents[1] / "broker" / "exchange.yaml")
 WAY_NS = 20 * MS
 CUT = {"r2", "r3"}
 TEMPLATES = "[{ranges: {symbol: equal, high: above}}, {ranges: {symbol: equal, low: below}}]"

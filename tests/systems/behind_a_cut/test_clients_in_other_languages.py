@@ -10,7 +10,7 @@ import yaml
 from systems.names import FOLDER
 from tests.systems.on_packets import needs, run_on_packets, run_with_cut
 
-CLIENTS = Path(__file__).resolve().parents[2] / "docs" / "clients"
+CLIENTS = Path(__file__).resolve().parents[3] / "docs" / "clients"
 CHANGING = """\
 name: other-languages
 topology: two-regions
