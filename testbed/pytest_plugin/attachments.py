@@ -33,13 +33,6 @@ class Attachments:
         return self.item.path.parent if self.item is not None else Path.cwd()
 
     @property
-    def topology(self) -> str | None:
-        """The topology with which the test is parametrised, or None."""
-        callspec = getattr(self.item, "callspec", None)
-        given = callspec.params.get("topology") if callspec is not None else None
-        return None if given is None else str(given)
-
-    @property
     def beside_others(self) -> bool:
         """Whether other processes may make runs now.
 

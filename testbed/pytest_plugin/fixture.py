@@ -43,20 +43,17 @@ class Cutset:
         out: Path,
         *,
         beside: Callable[[], Path],
-        usual_topology: Callable[[], str | None],
         on_read: Callable[[RunResults], None],
         beside_others: Callable[[], bool],
         recorder: RunsOutsideNights | None = None,
     ) -> None:
         """out: the folder of runs. beside: returns the folder to which relative paths currently refer.
 
-        usual_topology: returns the topology with which the test is parametrised. on_read: called with results
-        that the test reads. beside_others: returns whether other processes of this session may make runs now.
-        recorder: adds analysed runs to a history.
+        on_read: called with results that the test reads. beside_others: returns whether other processes of
+        this session may make runs now. recorder: adds analysed runs to a history.
         """
         self.out = out
         self._beside = beside
-        self._usual_topology = usual_topology
         self._on_read = on_read
         self._recorder = recorder
         self._beside_others = beside_others
@@ -83,10 +80,10 @@ class Cutset:
         """Make runs of an experiment, or reuse those that this session has made.
 
         experiment: a name, or a file, relative to the test's. set: fields to change, by dotted path;
-        `{"workload.rate": "5000/s"}`. topology: another one, a name or a file; by default the one with which
-        the test is parametrised, else the experiment's. on: `local`, `simulator` or an inventory. repeat: the
-        number of runs, each with the next seed. allow: verdicts other than passed that do not fail the test:
-        failed, invalid, crashed. analyze: if false, there are no figures, only the run's files.
+        `{"workload.rate": "5000/s"}`. topology: another one, a name or a file. on: `local`, `simulator` or
+        an inventory. repeat: the number of runs, each with the next seed. allow: verdicts other than passed
+        that do not fail the test: failed, invalid, crashed. analyze: if false, there are no figures, only
+        the run's files.
 
         The experiment is one point, as in a suite: `sweep` and `repeat` of its file are ignored. Raises
         RunFailedError, an AssertionError, and InputError for invalid arguments.
@@ -94,9 +91,12 @@ class Cutset:
         __tracebackhide__ = True
         try:
             _check_asked(repeat, links, allow)
+            own = (
+                {} if topology is None else {"topology": self._located("topology", TOPOLOGIES, str(topology))}
+            )
             file = read_experiment(
                 self._located("experiment", EXPERIMENTS, str(experiment)),
-                overrides_of(self._settings(set or {}, topology)),
+                overrides_of({**(set or {}), **own}),
                 OF_MANY_RUNS,
             )
             chosen = RunSelection.from_options(
@@ -108,12 +108,6 @@ class Cutset:
         except (InputError, RunFailedError) as error:
             raise error.with_traceback(None) from None  # so that pytest shows the line of the test
         return results
-
-    def _settings(self, changed: Mapping[str, Any], topology: str | Path | None) -> dict[str, Any]:
-        """Return the changed fields, including the topology."""
-        usual = self._usual_topology() if topology is None else str(topology)
-        own = {} if usual is None else {"topology": self._located("topology", TOPOLOGIES, usual)}
-        return {**changed, **own}
 
     def _runs_of(self, chosen: RunSelection, *, analyze: bool) -> tuple[MadeRun, ...]:
         if chosen.backend != SIMULATOR and self._beside_others():

@@ -1,4 +1,4 @@
-"""Hooks that pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`, groups."""
+"""Hooks that pytest loads: options, the fixture `cutset`, groups."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from testbed.campaign.sweeps.made_runs import MadeRun
     from testbed.pytest_plugin.fixture import Cutset
 
-MARKER = "topologies(*names): run the test once for each of these topologies, names or files"
 SUITE = "pytest"
 """The suite of the tests' runs in a history."""
 _ATTACHING = pytest.StashKey[Attachments]()
@@ -37,8 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker and the plugins."""
-    config.addinivalue_line("markers", MARKER)
+    """Register the plugins."""
     if config.getoption("cutset_history") and not config.getoption("cutset_out"):
         raise pytest.UsageError("--cutset-history needs --cutset-out: pytest removes its temporary files")
     attaching = config.stash[_ATTACHING] = Attachments(_with_report)
@@ -46,26 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
     groups = plugin_for(config)
     if groups is not None:
         config.pluginmanager.register(groups, "cutset-groups")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrise tests with the marker `topologies`."""
-    marker = metafunc.definition.get_closest_marker("topologies")
-    if marker is None:
-        return
-    if not marker.args or not all(isinstance(name, str) for name in marker.args) or marker.kwargs:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: topologies requires names or files")
-    if "topology" not in metafunc.fixturenames:
-        metafunc.fixturenames.append("topology")
-    ids = [Path(name).stem for name in marker.args]
-    metafunc.parametrize("topology", marker.args, ids=ids, indirect=True)
-
-
-@pytest.fixture
-def topology(request: pytest.FixtureRequest) -> str | None:
-    """Return the topology with which the test is parametrised, or None. `cutset.run` uses it by default."""
-    given: str | None = getattr(request, "param", None)
-    return given
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +60,6 @@ def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     made = config.stash[_CUTSET] = Cutset(
         started_in / out if out else tmp_path_factory.mktemp("cutset-runs"),
         beside=lambda: attaching.folder,
-        usual_topology=lambda: attaching.topology,
         on_read=attaching.note,
         recorder=RunsOutsideNights(started_in / history, SUITE, None, night) if history else None,
         beside_others=lambda: attaching.beside_others,

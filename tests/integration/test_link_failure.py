@@ -19,7 +19,6 @@ REAL = {**SHORT, "roles": {"proxy": 1, "driver": 1, "client": 1}}
 ON_A_BUSY_MACHINE = ["invalid"]  # its figures show nothing then, but what was delivered is as it should be
 
 
-@pytest.mark.topologies("four-regions")
 @pytest.mark.slow
 def test_events_go_round_through_the_other_regions(cutset: Cutset) -> None:
     run = cutset.run("link-failure", set=VIRTUAL, on="simulator", repeat=2)

@@ -54,9 +54,9 @@ def test_allowed(cutset):
 def test_unknown(cutset):
     cutset.run("tinny")
 
-@pytest.mark.topologies("../experiments/two-regions.yaml", "three-regions")
+@pytest.mark.parametrize("topology", ["../experiments/two-regions.yaml", "three-regions"])
 def test_everywhere(cutset, topology):
-    run = cutset.run(EXPERIMENT, set={"faults": []})
+    run = cutset.run(EXPERIMENT, set={"faults": []}, topology=topology)
     there = run.runs[0].record["topology"]
     assert len(there["regions"]) == {"../experiments/two-regions.yaml": 2, "three-regions": 3}[topology]
     assert run["events.lost"] == (0,)
@@ -173,9 +173,11 @@ def test_a_failed_test_has_the_replay_command_of_its_run(ran):
 
 
 @pytest.mark.slow
-def test_a_test_is_parametrised_by_topology_and_its_runs_use_it(ran):
-    assert ran.failure("test_everywhere[two-regions]") is None
-    assert ran.failure("test_everywhere[three-regions]") is None
+def test_a_topology_is_a_name_or_a_file_beside_the_test(ran):
+    assert [case.get("name") for case in ran.junit.iter("testcase") if case.find("failure") is None][-2:] == [
+        "test_everywhere[../experiments/two-regions.yaml]",
+        "test_everywhere[three-regions]",
+    ]
 
 
 @pytest.mark.slow
@@ -203,26 +205,6 @@ def test_a_history_needs_a_lasting_place_for_its_runs(pytester):
     result = pytester.runpytest_inprocess("--cutset-history", "history")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --cutset-history needs --cutset-out: *"])
-
-
-@pytest.mark.parametrize("marker", ["topologies", "topologies(2)"])
-def test_the_marker_accepts_names(pytester, marker):
-    pytester.makepyfile(f"import pytest\n@pytest.mark.{marker}\n{NOTHING}")
-    result = pytester.runpytest_inprocess()
-    assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*topologies requires names or files"])
-
-
-def test_a_test_may_take_a_topology_that_it_does_not_name(pytester):
-    pytester.makepyfile(
-        "import pytest\n"
-        "@pytest.mark.topologies('a', 'b/c.yaml')\n"
-        "def test_one(request, topology): assert request.node.callspec.params['topology'] == topology\n"
-        "def test_other(topology): assert topology is None\n"
-    )
-    result = pytester.runpytest_inprocess("-v")
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
 
 
 def test_invalid_requests_are_refused_before_any_run(pytester):
