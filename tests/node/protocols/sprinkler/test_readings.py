@@ -1,4 +1,4 @@
-"""The product's interpretation of the subscription rule is stable, and the printed rule is not (checklist)."""
+"""The product interprets the subscription rule stably, and the printed rule does not (checklist)."""
 
 import pytest
 
