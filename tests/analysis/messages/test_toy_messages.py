@@ -1,10 +1,10 @@
-"""A message is defined once: codec, tables, Wireshark, raw bytes and documentation all have it.
+"""A message is defined once: codec, tables, Scapy, Wireshark, raw bytes and documentation all have it.
 
 The toy messages use every feature of a definition: keys of 128 bits, named values, doubles, rows, bytes, and
 nested messages.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -17,6 +17,7 @@ from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from analysis.messages import label as labels
 from analysis.messages.label import label
+from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown
 from analysis.messages.wireshark import dissector
 from analysis.schemas import DECODING, MESSAGES
@@ -254,6 +255,33 @@ def test_wireshark_shows_every_kind_of_field(tmp_path: Path) -> None:
     assert (place.fields["where"], place.fields["place.stream"]) == (["0.625"], ["3"])
     assert [each.experts for each in messages[:-1]] == [[]] * 4
     assert refused.experts == [f"more than {NESTED_MAX} messages within each other"]
+
+
+@given(sent)
+def test_scapy_reads_and_writes_them(messages: list[Any]) -> None:
+    toys, data = layers_of(CODEC, "toy"), encoded(*messages)
+    seen = toys.stream(data).messages
+    assert b"".join(map(bytes, seen)) == data
+    for packet, message in zip(seen, messages, strict=True):
+        assert bytes(built(toys, message)) == encoded(message)
+        *around, inside = layers(message)
+        for _ in around:
+            packet = packet.message  # noqa: PLW2901
+        assert type(packet).__name__ == type(inside).__name__
+        assert getattr(packet, "stream", None) == getattr(inside, "stream", None)
+    assert bytes(toys.Mark(kind="green", cnt=7, stream=3)) == encoded(Mark(2, 7, 3))
+
+
+def built(toys: Any, message: Any) -> Any:
+    """Build a packet from the fields of a message."""
+    values = {each.name: getattr(message, each.name) for each in fields(message)}
+    if "message" in values:
+        values["message"] = built(toys, message.message)
+    if "contacts" in values:
+        values["contacts"] = [toys.Contact(id=row.id, address=row.address) for row in message.contacts]
+    if "payload" in values:
+        values["payload_"] = values.pop("payload")
+    return getattr(toys, type(message).__name__)(**values)
 
 
 def test_raw_bytes_name_its_fields() -> None:
