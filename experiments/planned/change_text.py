@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.planned.changes import LinkChange, LinkState, ProcessChange
 from experiments.planned.plan import Plan
+from topologies.jitter import NAMES, named_quantiles
 from topologies.link_parameters import LinkParameters
 from topologies.quantities import DRIFT, DURATION, FRACTION, OFFSET, SIZE, quantity_of, yaml_name
 
@@ -29,8 +30,9 @@ def change_values(change: LinkChange | ProcessChange, plan: Plan) -> str:
 
 
 def differing_text(parameters: LinkParameters, configured: LinkParameters) -> str:
-    """Return the parameters that differ from the configured ones."""
-    names = (each.name for each in fields(parameters))
+    """Return the parameters that differ from the configured ones: of a traced one, only that it is traced."""
+    given = (each.name for each in fields(parameters))
+    names = (name for name in given if not getattr(parameters, f"{yaml_name(name)}_traced", False))
     pairs = ((name, getattr(parameters, name)) for name in names)
     return ", ".join(_text(name, value) for name, value in pairs if value != getattr(configured, name))
 
@@ -38,8 +40,9 @@ def differing_text(parameters: LinkParameters, configured: LinkParameters) -> st
 def _text(name: str, value: Any) -> str:
     quantity = quantity_of(name) or (FRACTION if isinstance(value, float) else None)
     shown = yaml_name(name).replace("_", " ")
-    if value is None:
-        return f"no {shown}"
+    if value is None or isinstance(value, bool):
+        return shown if value else f"no {shown}"
     if isinstance(value, tuple):
-        return "another distribution of jitter"
-    return f"{shown} {str(value).lower() if quantity is None else quantity.format(value)}"
+        named = (known for known in NAMES if named_quantiles(known) == value)
+        return f"jitter distribution {next(named, 'measured')}"
+    return f"{shown} {quantity.format(value) if quantity else value}"

@@ -30,6 +30,6 @@ def test_the_example_is_a_kind_of_fault(tmp_path):
         [sys.executable, "-c", USE, tmp_path], capture_output=True, text=True, check=True
     ).stdout
     words = " ".join(done.split())
-    assert "5.000 s spike r2-r3 up: 80ms ± 40ms" in words
-    assert "7.000 s spike r2-r3 up: 15ms" in words
+    assert "5.000 s spike r2-r3 up: delay 80ms, jitter 40ms" in words
+    assert "7.000 s spike r2-r3 up " in words
     assert words.endswith("[{'jitter_spike': ['r2', 'r3'], 'delay': '80ms', 'for': '2s'}] True")

@@ -72,12 +72,6 @@ def port_blocks(links: Sequence[LinkParameters]) -> list[tuple[int, ...]]:
     ]
 
 
-def memory_bytes(links: Sequence[LinkParameters]) -> int:
-    """Return the memory of all ports' rings; `links`: the link from which each port receives."""
-    blocks = [kind.block_bytes for kind in KINDS]
-    return sum(size * count for row in port_blocks(links) for size, count in zip(blocks, row, strict=True))
-
-
 def _wanted_bytes(kind: RingKind, link: LinkParameters) -> int:
     """Return the memory for the frames that arrive in a pause, if all are of this kind."""
     rate_bits_per_s = link.rate_bits_per_s or UNLIMITED_BITS_PER_S

@@ -47,20 +47,17 @@ def test_the_text_describes_the_run(plan):
     assert "  r2-proxy-0          10.2.0.2  process r2/proxy-0" in section(text, "Hosts")
     assert (
         section(text, "WAN links")[1]
-        == "  r2-r3  15ms, 10gbit  10.255.0.4/30   r2 10.255.0.5   r3 10.255.0.6"
+        == "  r2-r3  delay 15ms, rate 10gbit  10.255.0.4/30   r2 10.255.0.5   r3 10.255.0.6"
     )
-    assert section(text, "LAN links")[0] == "  r0  6 hosts  1ms, 1gbit"
+    assert section(text, "LAN links")[0] == "  r0  6 hosts  delay 1ms, rate 1gbit"
     assert section(text, "Timeline") == [
         "     0.000 s  drivers start  4 drivers x 4,000/s of 10B: 16,000 events/s",
         "    19.000 s  cut            r2-r3 blackhole",
-        "    41.000 s  restore        r2-r3 up: 15ms, 10gbit",
+        "    41.000 s  restore        r2-r3 up",
         "    60.000 s  drivers stop   then at most 10s until every client has everything",
     ]
     assert "  events.lost == 0" in section(text, "Expected")
     assert section(text, "Disk")[0].endswith("GB for 36 captures, 9 MB/s")
-    assert section(text, "Memory") == [
-        "  210 MiB at most for the relay's receive rings, within 256 MiB",
-    ]
 
 
 def test_the_text_has_the_real_commands(plan):
@@ -73,7 +70,7 @@ def test_the_text_has_the_real_commands(plan):
 def test_full_omits_nothing(plan):
     text = plan("link-failure", "--full")
     assert sum("tcpdump" in row for row in section(text, "Commands")) == 36
-    assert "  lan-r3-client-1         1ms, 1gbit" in section(text, "LAN links")
+    assert "  lan-r3-client-1         delay 1ms, rate 1gbit" in section(text, "LAN links")
     large = ["link-failure", "--set", "roles.client=50"]
     assert section(plan(*large), "Hosts")[-1] == "  and 180 more (--full shows them)"
     assert len(section(plan(*large, "--full"), "Hosts")) == 220
@@ -85,11 +82,11 @@ def test_faults_are_shown_with_their_changes(plan):
         "{at: 2s, kill: r2/proxy-0}, {at: 3s, restore: [r2, r3]}, {at: 4s, isolate: r3, for: 1s, mode: down}]"
     )
     rows = section(plan("link-failure", "--set", faults, "--set", "expect=[]"), "Timeline")
-    assert rows[1] == "     1.000 s  set-1          r0-r1 up: 80ms ± 1ms, 10gbit, loss 1% (backward only)"
+    assert rows[1] == "     1.000 s  set-1          r0-r1 up: delay 80ms, jitter 1ms, loss 1% (backward only)"
     assert rows[2] == "     2.000 s  kill-1         r2/proxy-0 kill"
     assert rows[3] == "     3.000 s  restore-1      restore r2-r3: changes nothing"
     assert rows[4] == "     4.000 s  isolate-1      r2-r3 down; r0-r3 down; r1-r3 down"
-    assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up: 15ms, 10gbit; ")
+    assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up; ")
 
 
 def test_closed_loops_sweeps_and_no_captures_are_reported(plan):
