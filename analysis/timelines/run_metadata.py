@@ -254,13 +254,6 @@ class RunMetadata:
         """
         return {hop: link for hop, link in self.link_of.items() if self.routes.get(hop, (hop,)) == (hop,)}
 
-    def link_at(self, hop: Hop, t_ns: int) -> str | None:
-        """Return the link from one region to another at `t_ns`; None if packets pass a third region."""
-        if self.rerouted is None:
-            return self.link_of[hop][0] if hop in self.link_of else None
-        directions = self.rerouted.directions(hop, t_ns)
-        return directions[0][0] if len(directions) == 1 else None
-
     def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
         """Return the links, as hops, that packets between these pairs of regions cross."""
         return {each for hop in hops for each in self.routes.get(hop, ())}

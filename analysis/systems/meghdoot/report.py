@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from analysis.jobs import transfers
 from analysis.pages.report.formatting import count_of, number, percent, seconds
-from analysis.pages.report.instants import dead_at, instants_of
+from analysis.pages.report.instants import instants_of
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, ReportSection
 from analysis.pages.report.tables import Column, PageTable, TableCell, label, quantity, table
@@ -41,7 +41,6 @@ class ZonesAtTime:
     at_s: float
     when: str
     held: Mapping[str, tuple[Holding, ...]]
-    dead: frozenset[str]
     load: Mapping[str, float]
     subscriptions: Mapping[str, float]
 
@@ -79,7 +78,6 @@ def _instant(
         at_s,
         description,
         zones.at(t_ns),
-        dead_at(metadata, t_ns),
         {host: sum(found) / LOAD_S for host, found in visits.items()},
         {host: found[-1] for host, found in subscriptions.items()},
     )
