@@ -123,7 +123,7 @@ def test_the_synthetic_traces_can_be_reproduced() -> None:
 def test_the_plans_text_names_the_traces_of_links(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["plan", "link-failure-lte"]) == 0
     text = capsys.readouterr().out
-    assert "r0-edge  queue 300packets, rate traced, delay traced; back queue" in text
+    assert "r0-edge  queue 300packets, rate traced, delay traced  " in text
     assert (
         "r0-edge forward   rate   6.362 Mbit/s on average, 0 to 59.35  lte-synthetic-down.trace, 60s" in text
     )
