@@ -49,14 +49,6 @@ def test_cuts_recover_within_two_seconds_and_return():
     assert max(returned_s) <= 1.5, max(returned_s)
 
 
-@pytest.mark.slow
-def test_a_flapping_link_loses_no_event():
-    cluster = Cluster(rate_per_s=1000)
-    play(cluster, "3 cut r2 r3, 4.2 heal r2 r3, 6 cut r2 r3, 7.2 heal r2 r3, 11 run")
-    cluster.drain()
-    cluster.check_deliveries()
-
-
 def test_a_stopped_client_stalls_no_others_and_catches_up():
     cluster = Cluster(clients=2, rate_per_s=1000)
     play(cluster, "3 stop r1/client-0, 8 run")
@@ -67,20 +59,6 @@ def test_a_stopped_client_stalls_no_others_and_catches_up():
     cluster.network.resume("r1/client-0")
     cluster.drain()
     cluster.check_deliveries()
-
-
-def test_a_killed_proxy_recovers_its_stream_from_others():
-    cluster = Cluster(rate_per_s=1000)
-    play(cluster, "4 kill r2/proxy-0, 6 run")
-    published = cluster.published()[2]
-    play(cluster, "6 start r2/proxy-0, 10 run")
-    (taken,) = [entry for entry in cluster.logged("stream_taken", from_us=6 * S) if entry[1] == "r2/proxy-0"]
-    assert taken[2]["cnt"] >= published
-    cluster.drain()
-    assert cluster.published()[2] > published
-    assert all(reached == cluster.published() for reached in cluster.delivered().values())
-    if not cluster.logged("events_lost"):
-        cluster.check_deliveries()
 
 
 @pytest.mark.slow

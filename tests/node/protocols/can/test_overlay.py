@@ -24,10 +24,6 @@ def test_nodes_that_join_one_after_the_other_divide_the_space(count, dimensions)
     assert_settled(Overlay(count, dimensions))
 
 
-def test_nodes_that_join_at_once_agree():
-    assert_settled(Overlay(40, 3, 1, gap_us=0))
-
-
 def test_without_failures_only_joins_send_messages():
     overlay = Overlay(30, 3, 1, parameters=CanParameters(heartbeat_us=0))
     sent = overlay.network.sent

@@ -65,22 +65,6 @@ class Region:
         return sum(other not in self.alive for other in entries) / len(entries)
 
 
-def test_a_newcomer_knows_the_proxy_alone():
-    assert MembershipView(OWN, PROXY, 20, Random(0)).members == [PROXY]
-
-
-def test_the_proxy_does_not_know_itself():
-    own = MembershipView(PROXY, PROXY, 20, Random(0))
-    own.received(7, [PROXY, 8])
-    assert own.members == [8, 7]
-
-
-def test_merged_views_exclude_the_own_number():
-    mine = view(2, 3)
-    mine.received(4, [3, OWN])
-    assert mine.members == [2, 3, 4, PROXY]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_sender_and_a_random_part_of_too_many_members_stay(seed):
     mine = view(2, 3, 4, 5, 6, seed=seed)
@@ -97,12 +81,6 @@ def test_a_view_smaller_than_v_has_the_proxy_in_it():
     full = view(2, 3, 4, 5, 6)
     full.remove(2)
     assert full.members == [3, 4, 5, 6, PROXY]
-
-
-def test_a_view_of_size_one_is_the_sender():
-    mine = view(PROXY, size=1)
-    mine.received(9, [4, 5])
-    assert mine.members == [9]
 
 
 def test_gossip_connects_a_region_with_few_hops():

@@ -143,20 +143,6 @@ def test_the_middle_forwards_stored_when_it_and_its_successor_have_the_events():
     assert (history(bench).committed, history(bench).cnt) == (2, 4)
 
 
-def test_a_new_head_drops_no_event_and_continues_the_numbers():
-    bench = middle()
-    bench.say("r0/proxy-0", wire.Follow(1, NONE), wire.Whole(1))
-    bench.say("r0/proxy-0", wire.Publication(OWN, 1, 2, 1, 1, DRIVER), data(1))
-    bench.say("r0/proxy-0", wire.Publication(OWN, 3, 2, 3, 1, DRIVER))  # its events died with the head
-    bench.say(SERVICE, configuration(2, "12"))
-    bench.say("r0/proxy-2", wire.Follow(2, NONE))
-    bench.connect(DRIVER)
-    bench.say(DRIVER, publish(1), publish(3))
-    bench.say("r0/proxy-2", wire.Stored((wire.Counter(OWN, 4),)))
-    assert bench.sent(DRIVER, wire.Published) == [wire.Published(OWN, 1, 1, 2), wire.Published(OWN, 3, 3, 2)]
-    assert history(bench).cnt == 4
-
-
 def test_a_successor_learns_that_the_stream_is_complete_after_the_recovered_events():
     bench = replica(0, configuration(2, "012", began=2))
     bench.connect("r1/proxy-2")
@@ -186,23 +172,6 @@ def test_a_follow_of_a_later_configuration_waits():
     assert bench.sent("r0/proxy-2", wire.Follow) == []
     bench.say(SERVICE, configuration(2, "02"))
     assert bench.sent("r0/proxy-2", wire.Follow) == [wire.Follow(2, NONE)]
-
-
-def test_the_tail_passes_the_token_and_then_commits_only_what_the_joiner_has():
-    bench = replica(2, configuration(1, "02"))
-    bench.connect("r0/proxy-0")
-    bench.say("r0/proxy-0", wire.Follow(1, NONE), data(1))
-    bench.say(SERVICE, configuration(2, "02", "1"))
-    bench.say("r0/proxy-0", wire.Follow(2, NONE))
-    follow(bench, "r0/proxy-1", 2)
-    assert [type(each) for each in bench.sent("r0/proxy-1", wire.Events, wire.Token)] == [
-        wire.Events,
-        wire.Token,
-    ]
-    bench.say("r0/proxy-0", data(3))
-    assert history(bench).committed == 2
-    bench.say("r0/proxy-1", wire.Stored((wire.Counter(OWN, 4),)))
-    assert history(bench).committed == 4
 
 
 @pytest.mark.parametrize(("number", "said"), [(2, [wire.Joined(2)]), (1, [])])

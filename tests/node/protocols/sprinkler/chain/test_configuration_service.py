@@ -241,17 +241,6 @@ def test_a_member_that_restarts_with_its_disk_keeps_its_position(bench):
     assert bench.told("1") == wire.Configuration(2, 1, members(0, incarnation=2) + members(1, 2))
 
 
-def test_after_a_power_failure_members_with_disks_continue_without_the_others(bench):
-    bench.lose_power()
-    assert bench.chain == "012"
-    bench.come("1", incarnation=2, has=1)
-    bench.answer()
-    assert bench.chain == "1"
-    bench.come("0", incarnation=2, has=1)
-    assert bench.chain == "1+0"
-    assert bench.logged("chain_began_anew") == []
-
-
 def test_a_disk_older_than_the_chains_restart_is_ignored(bench):
     bench.lose_power()
     for index in "012":
@@ -264,42 +253,6 @@ def test_a_disk_older_than_the_chains_restart_is_ignored(bench):
     assert bench.chain == "01+2"
 
 
-def test_data_of_an_absent_member_is_awaited_until_the_operator_gives_it_up(bench):
-    for index in "01":
-        bench.go(index)
-        bench.grace_ends(index)
-    assert bench.chain == "2"
-    bench.lose_power("2")
-    for index, cnt in (("0", 3), ("1", 5)):
-        bench.come(index, incarnation=2, has=1, cnt=cnt)
-        bench.grace_ends("2")
-    assert bench.chain == "2+0"
-    bench.give(m.GiveUp("r0/proxy-2"))
-    assert bench.chain == "1+0"
-    assert bench.told("1").began == bench.service.chain.number - 1 > 1
-    (line,) = bench.logged("chain_began_anew")
-    assert (line.fields["replica"], line.fields["committed"]) == ("r0/proxy-1", 5)
-    bench.come("2", incarnation=2, has=3, cnt=50)
-    assert bench.chain == "1+0"
-
-
 def test_a_present_member_cannot_be_given_up(bench):
     bench.give(m.GiveUp("r0/proxy-2"))
     assert bench.chain == "012"
-
-
-def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room(bench):
-    bench.report("0", wire.DiskState.FULL)
-    assert bench.chain == "12"
-    bench.report("0")
-    assert bench.chain == "12+0"
-
-
-def test_the_last_member_with_a_full_disk_stays_until_another_has_room(bench):
-    for index in "012":
-        bench.report(index, wire.DiskState.FULL)
-    assert bench.chain == "2"
-    bench.report("1")
-    assert bench.chain == "2+1"
-    bench.join("1")
-    assert bench.chain == "1"
