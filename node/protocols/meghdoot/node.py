@@ -79,10 +79,6 @@ class MeghdootNode(OverlayNode):
         self._stream = streams[0] if streams else None
         self._values = EventValues.for_publisher(spec) if streams else None
 
-    def _set_time(self, now_us: int) -> None:
-        super()._set_time(now_us)
-        self.post.now_us = now_us
-
     def _start(self, given: m.Started, now_us: int) -> None:
         self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
 

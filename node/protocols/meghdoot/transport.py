@@ -30,11 +30,15 @@ class OverlayTransport:
     def __init__(self, own: Address, emit: Callable[[PeerEffect], None]) -> None:
         self.can: Can
         self.own = own
-        self.now_us = 0
         self.here: deque[Any] = deque()
         self.lateness = Lateness(USUAL_US)
         self.unsent: frozenset[type] = frozenset()
         self.emit = emit
+
+    @property
+    def now_us(self) -> int:
+        """Time of the current input."""
+        return self.can.reach.now_us
 
     def send(self, address: Address, message: Any) -> None:
         """Send a message to a peer, possibly to this one."""
@@ -137,4 +141,5 @@ class OverlayView:
 
     def is_owner(self, zone: Zone) -> bool:
         """Return whether this peer owns the zone rather than replicates it."""
-        return zone in self._can.claims.own.versions
+        versions = self._can.claims.own.versions
+        return bool(versions) and zone in versions

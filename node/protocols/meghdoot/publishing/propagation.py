@@ -16,6 +16,9 @@ from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
 
 SEEN_MAX = 16_384
+"""Latest visits that are remembered; up to twice as many may be."""
+SEEN_US = 30_000_000
+"""Time for which a visit is remembered, longer than messages of one attempt travel."""
 
 
 class SpreadingMessage(Protocol):
@@ -75,7 +78,9 @@ class Propagation:
         self._waves = waves
         self._form = parameters.propagation
         self._is_confirming = parameters.is_confirming
-        self._seen: dict[Key, None] = {}
+        self._seen: set[Key] = set()
+        self._seen_before: set[Key] = set()  # visits before `_seen` was started
+        self._seen_until_us = 0
 
     def begin(self, spread: SpreadingMessage, point: Point, origin: Address) -> bool:
         """Start at the zone that contains the region's corner; return whether this peer holds it."""
@@ -131,10 +136,11 @@ class Propagation:
             self._mail.send(address, spread.onward(child, 0))
 
     def _is_new(self, key: Key) -> bool:
-        seen = self._seen
-        if key in seen:
+        now_us = self._mail.now_us
+        if now_us >= self._seen_until_us or len(self._seen) >= SEEN_MAX:
+            self._seen, self._seen_before = set(), self._seen
+            self._seen_until_us = now_us + SEEN_US
+        if key in self._seen or key in self._seen_before:
             return False
-        seen[key] = None
-        if len(seen) > SEEN_MAX:
-            del seen[next(iter(seen))]
+        self._seen.add(key)
         return True

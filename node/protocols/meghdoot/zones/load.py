@@ -16,7 +16,7 @@ import numpy as np
 from node.core.peers.peer_pool import Address
 from node.protocols.can.messages import Join, coordinates_of
 from node.protocols.can.zone_table import Floats
-from node.protocols.can.zones import Zone
+from node.protocols.can.zones import TOP, Point, Zone
 from node.protocols.meghdoot.messages import Climb, Load, Loaded
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventContent
@@ -57,7 +57,7 @@ class KnownLoads:
         self._neighbours: dict[Address, float] = {}
         self._due_us = parameters.load_us
         self._turn = 0
-        self._recent: deque[EventContent] = deque(maxlen=RECENT)
+        self._recent: deque[Point] = deque(maxlen=RECENT)
 
     @property
     def load(self) -> float:
@@ -74,12 +74,17 @@ class KnownLoads:
         """Count an event's visit."""
         self.events += 1
         self.matches += len(self._stored)
-        self._recent.append(event)
+        self._recent.append(event.point)
 
     def recent_points(self, zone: Zone) -> Floats | None:
         """Return the points of recent events that would visit a zone, one row per dimension."""
-        points = [event.point for event in self._recent if event.region.touches(zone)]
-        return np.array(points).T if points else None
+        points = np.array(self._recent)
+        if not len(points):
+            return None
+        low, high = np.array(zone.low[::2]), np.array(zone.high[1::2])
+        reaches = (low <= points[:, ::2]) & ((points[:, 1::2] < high) | (high == TOP))
+        found: Floats = points[reaches.all(axis=1)].T
+        return found if found.size else None
 
     def is_better_copied(self, both: float) -> bool:
         """Return whether a joining peer should get a copy of a zone rather than half of it.

@@ -76,6 +76,7 @@ class SubscriptionStorage:
         self._installing: dict[Key, Installation] = {}
         self.answers = CollectedAnswers(mail, Subscribed)  # for installed updates
         self._placed: dict[Key, Point] = {}
+        self._replicas: Sequence[NodeHandle] = ()  # those that `_replicated` is for
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # whether all data are where they belong
         self._settle_us = self._expire_us = 0  # times of the next checks
@@ -210,10 +211,10 @@ class SubscriptionStorage:
         zones = self._overlay.held()
         if zones != self._zones:
             self._zones, self.is_settled = zones, False
-        owned = [zone for zone in zones if self._overlay.is_owner(zone)]
-        copies = {replica for zone in owned for replica in self._overlay.replicas}
-        if copies == self._replicated.keys():
+        replicas = self._overlay.replicas if any(map(self.is_own, zones)) else ()
+        if replicas is self._replicas:
             return
+        self._replicas, copies = replicas, set(replicas)
         self._replicated = {replica: each for replica, each in self._replicated.items() if replica in copies}
         for replica in sorted(copies - self._replicated.keys(), key=attrgetter("address")):
             self.copy_to(replica)
