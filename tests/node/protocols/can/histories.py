@@ -1,10 +1,12 @@
-"""Random histories of a CAN: nodes join, copy, leave, crash and restart; paths are cut and healed."""
+"""Random histories of a CAN: nodes join, copy, leave, crash and restart; paths are cut and healed.
+
+Events happen, some before the last one is repaired.
+"""
 
 from random import Random
 
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
-from tests.node.protocols import happenings
 from tests.node.protocols.can.overlays import Overlay, wrong
 
 REPAIR_US = CanParameters().repair_us
@@ -28,11 +30,14 @@ WHAT = {
 }
 
 
-class History(happenings.History):
-    """The history of one overlay. gone: nodes that have left and may be absent, and since when."""
+class History:
+    """The history of one overlay. told: the past events.
+
+    gone: nodes that have left and may be absent, and since when.
+    """
 
     def __init__(self, seed, dimensions=(2, 2, 3, 4, 6, 8, 14), counts=(1, 2, 3, 6, 12, 24)):
-        super().__init__(Random(seed), WHAT, PAUSES_US)
+        self.rng, self.told = Random(seed), []
         self.count = self.rng.choice(counts)
         self.copies = self.rng.choice([0.0, 0.0, 0.2, 0.6])
         self.cuts = self.rng.choice([0.0, 0.5])
@@ -46,10 +51,17 @@ class History(happenings.History):
     def network(self):
         return self.overlay.network
 
-    def region(self, address):
-        return address % 4
-
     # --- What happens
+
+    def happen(self, count):
+        for _ in range(count):
+            [what] = self.rng.choices(list(WHAT), WHAT.values())
+            self.told.append((self.network.clock.now_us, what))
+            getattr(self, what.replace(" ", "_"))()
+            self.run(self.rng.choice(PAUSES_US))
+            if self.rng.random() < 0.5:
+                self.heal()
+        self.heal()
 
     def settle(self, rounds=40):
         """Wait until everything is repaired; return whether it is."""
@@ -178,5 +190,22 @@ class History(happenings.History):
         there = self.staying()
         self.let_leave(self.rng.sample(there, max(0, len(there) - self.rng.randint(1, 3))))
 
+    def heal(self):
+        self.network.reaches = lambda a, b: True
+
+    def cut(self):
+        self.network.reaches = lambda a, b: {a % 4, b % 4} != {2, 3}
+
+    def one_way(self):
+        self.network.reaches = lambda a, b: (a % 4, b % 4) != (2, 3)
+
+    def partition(self):
+        self.network.reaches = lambda a, b: a % 4 // 2 == b % 4 // 2
+
     def three_sides(self):
         self.network.reaches = lambda a, b: a % 3 == b % 3
+
+    def pause(self):
+        """Pause one node, which neither receives nor sends until it continues."""
+        away = self.rng.choice(sorted(self.network.nodes))
+        self.network.reaches = lambda a, b: away not in {a, b}
