@@ -1,59 +1,13 @@
-"""Convergence by RFC 6412 and 6414 of each fault and stream, and of the whole run (docs/recovery.md).
-
-Two methods determine when a stream has converged: by rates and by losses. If they differ by more than two
-sampling intervals, the table shows for how many streams, with an explanation below.
-"""
+"""How the whole run stabilised after its last change, and what TCP did meanwhile (docs/recovery.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import ROWS_MAX, PageTable, label, quantity, table
 from analysis.timelines.links.tcp_outages import AT_ONCE_S
 from analysis.timelines.recovering.convergence import SETTLED_NS
-from analysis.timelines.recovering.recovery_table import APART_S
-
-_FIRST = quantity(
-    "First stream",
-    "first_route_s",
-    seconds,
-    "until the first affected stream delivers an event that was published"
-    " after the fault; RFC 6412: first route convergence time",
-)
-_ROUTE = quantity(
-    "Slowest stream",
-    "switch_s",
-    seconds,
-    "the same for the last affected stream, at its slowest client; RFC 6412:"
-    " route-specific convergence, to the first packet",
-)
-RATES = quantity(
-    "Full, by rates",
-    "rate_derived_s",
-    seconds,
-    "until every affected stream carries at least 95 % of its load in time"
-    " again, for 2 s; RFC 6412: full convergence time, rate-derived method, with a sampling interval of"
-    " 200 ms and a sustained convergence validation time of 2 s",
-)
-LOSSES = quantity(
-    "By losses",
-    "loss_derived_s",
-    seconds,
-    "time in which the load produces the late or lost events, for the slowest"
-    " stream; RFC 6412: loss-derived convergence time. Late events take longer than the forwarding"
-    " delay threshold: 20 % above what the path allows",
-)
-SILENCE = quantity(
-    "Longest silence",
-    "connectivity_lost_s",
-    seconds,
-    "longest time in which some client got no event of a stream; RFC 6412: route loss of connectivity period",
-)
-IMPAIRED = quantity(
-    "Impaired", "impaired", number, "events that a client got late or never; RFC 6414: impaired packets"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +15,16 @@ class Convergence:
     """Contents of the page's section on convergence."""
 
     words: str  # how the run stabilised
-    faults: PageTable
     connections: PageTable  # what TCP did across links that came back
 
 
 def convergence(record: AnalysedRun) -> Convergence | None:
     """Return the section; None if the run has no faults with known recovery."""
-    known = record.summary.get("recovery") or {}
-    faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
-    if not faults:
+    if not record.summary.get("recovery"):
         return None
-    by_fault = {
-        fault["name"]: [row for row in record.recovery if row["fault"] == fault["name"] and row["affected"]]
-        for fault in faults
-    }
     figures = record.summary.get("convergence") or {}
     return Convergence(
         words=f"{_stabilisation(figures)} {_tcp_text(figures, record.tcp_outages)}".strip(),
-        faults=_faults_table(faults, known, by_fault),
         connections=_connections_table(record.tcp_outages),
     )
 
@@ -169,43 +115,5 @@ def _ending(row: Row) -> str:
     return f"{_signed(row['ended_s'] - row['to_s'])}, {row['ended_how']} of {row['ended_by']}"
 
 
-def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> PageTable:
-    """Return a row for each fault with its figures from summary.json."""
-    columns = (
-        label("Fault", lambda fault: fault_label(fault["kind"], fault["target"])),
-        quantity(
-            "Took effect",
-            "applied_s",
-            precise_seconds,
-            "seconds since start; RFC 6412: convergence event instant",
-        ),
-        *(_FIRST, _ROUTE, RATES, LOSSES),
-        label(
-            "Methods",
-            lambda fault: _methods(by_fault[fault["name"]]),
-            "whether rates and losses agree for each stream, within two sampling intervals",
-        ),
-        *(SILENCE, IMPAIRED),
-    )
-    return table("convergence", columns, [{**known[fault["name"]], **fault} for fault in faults])
-
-
 def _signed(time_s: float | None) -> str:
     return f"{'+' if time_s and time_s > 0 else ''}{seconds(time_s)}"
-
-
-def _apart_s(row: Row) -> float | None:
-    """Return the time by rates minus the time by losses."""
-    rates_s, losses_s = row.get("rate_derived_s"), row.get("loss_derived_s")
-    return None if rates_s is None or losses_s is None else rates_s - losses_s
-
-
-def _methods(rows: Sequence[Row]) -> str:
-    """Return for how many streams at clients the methods agree."""
-    both = [each for row in rows if (each := _apart_s(row)) is not None]
-    apart = [each for each in both if abs(each) > APART_S]
-    if not both:
-        return "not both measured"
-    if not apart:
-        return f"agree, {len(both)} of {len(rows)}" if len(both) < len(rows) else "agree"
-    return f"{len(apart)} of {len(both)} apart, up to {seconds(max(map(abs, apart)))}"

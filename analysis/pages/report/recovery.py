@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.pages.report.charts.bands import fault_label
-from analysis.pages.report.convergence import IMPAIRED, LOSSES, RATES, SILENCE
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
@@ -15,12 +14,34 @@ TITLES = {key: figure.title for key, figure in RECOVERY.items()}
 """The page's titles of the summary's figures."""
 TIMES = tuple((key, figure.title, figure.meaning) for key, figure in RECOVERY.items() if figure.meaning)
 """The figures in the order in which they happen; times count from when the fault took effect."""
+FURTHER = (
+    ("first_route_s", "until the first affected stream delivers an event published after the fault", seconds),
+    ("rate_derived_s", "until all streams carry 95 % of their load in time again, for 2 s", seconds),
+    ("loss_derived_s", "time in which the load produces the late or lost events", seconds),
+    ("connectivity_lost_s", "longest time in which some client got no event of a stream", seconds),
+    ("impaired", "events that a client got late or never", number),
+)
+"""The same recovery by other methods."""
+IN_SHORT = {
+    "rate_derived_s": "By rates",
+    "loss_derived_s": "By losses",
+    "connectivity_lost_s": "Longest silence",
+    "impaired": "Impaired",
+}
+"""Headings of those that each stream and client has."""
 TERMS = {
     "applied_s": "RFC 6412: convergence event instant",
     "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
     "returned_s": "RFC 6414: reversion time",
+    "first_route_s": "RFC 6412: first route convergence time",
+    "rate_derived_s": "RFC 6412: full convergence time, rate-derived method, with a sampling interval of"
+    " 200 ms and a sustained convergence validation time of 2 s",
+    "loss_derived_s": "RFC 6412: loss-derived convergence time. Late events take longer than the forwarding"
+    " delay threshold: 20 % above what the path allows",
+    "connectivity_lost_s": "RFC 6412: route loss of connectivity period",
+    "impaired": "RFC 6414: impaired packets",
 }
-"""Terms of the RFCs (docs/recovery.md); further figures are in `convergence`."""
+"""Terms of the RFCs (docs/recovery.md)."""
 METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
 """Text that a note has after "by rates and losses"."""
 _WRONG = ("lost", "duplicated", "out_of_order")
@@ -75,13 +96,14 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
     asked = f"requested at {seconds(fault.get('requested_s'))}"
     held = measured("applied_s", "Took effect", asked, precise_seconds)
     times = (measured(*entry, seconds) for entry in TIMES if entry[0] != "returned_s" or entry[0] in figures)
+    others = (measured(key, TITLES[key], meaning, show) for key, meaning, show in FURTHER if key in figures)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
     return FaultRecoveryTable(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(held, *times, backlog, _wrong(figures, words.get("lost", ""))),
+        measures=(held, *times, *others, backlog, _wrong(figures, words.get("lost", ""))),
         citation=section.citation if section and words else "",
         reasons=_reasons(rows, figures),
         pairs=_pairs_table(record, fault["name"], rows),
@@ -129,7 +151,7 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> PageTable:
         *(quantity(title, key, seconds, meaning) for key, title, meaning in TIMES),
         quantity("Backlog", "backlog_events", number),
         quantity("Lost", "lost", number, bad=True),
-        *(RATES, LOSSES, SILENCE, IMPAIRED),
+        *(quantity(IN_SHORT[key], key, show, meaning) for key, meaning, show in FURTHER if key in IN_SHORT),
     )
     affected = sorted((row for row in rows if row["affected"]), key=_slowness)
     return table(f"pairs-{fault}", columns, affected[:ROWS_MAX])

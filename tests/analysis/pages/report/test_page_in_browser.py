@@ -181,7 +181,7 @@ def test_on_a_phone_wide_tables_are_cards(opened: Opened, name: str) -> None:
         touch = f"getComputedStyle(document.querySelector('#plot-{key} .u-over')).touchAction"
         assert page.evaluate(touch) != "none"  # a plot does not hold the finger that scrolls
     assert no_sideways_scroll(page)
-    for table in ("fidelity", "convergence", "expectations") if name == "invalid" else ():
+    for table in ("fidelity", "expectations") if name == "invalid" else ():
         assert fits(page, table)
         around = page.locator(f"#table-{table}")
         column = around.locator("thead th").nth(1).inner_text()
@@ -194,7 +194,7 @@ def test_on_a_laptop_the_widest_tables_fit_and_an_invalid_run_keeps_its_verdict_
 ) -> None:
     page = opened("invalid", viewport={"width": 1280, "height": 800})
     unfold(page)
-    for table in ("fidelity", "convergence", "pairs-cut"):
+    for table in ("fidelity", "pairs-cut"):
         assert fits(page, table), table  # with reasons beside what is not proven
     page.locator("#what-ran").scroll_into_view_if_needed()
     expect(page.locator(".banner")).to_be_in_viewport()
