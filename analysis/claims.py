@@ -14,7 +14,7 @@ from topologies.errors import InputError
 RELATIVE: Final = 1e-9
 """Relative tolerance of a number that is not a count."""
 NUMBER_MAX: Final = 1e300
-"""Larger numbers are rejected: they are no plausible figures, and arithmetic on them overflows."""
+"""Larger numbers are rejected: they are not plausible, and arithmetic on them overflows."""
 _UNITS: Final = ("ms", "s")
 
 

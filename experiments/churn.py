@@ -111,7 +111,7 @@ class Churn(StrictModel):
         if self.to_us is not None and self.to_us <= self.from_us:
             raise problem("is not after `from`", "to")
         if self.spread == "at-once" and self.to_us is not None:
-            raise problem("has no meaning where all come or go at once, at `from`", "to")
+            raise problem("has no effect if all come or go at once, at `from`", "to")
         return self
 
     @property
@@ -191,7 +191,7 @@ class Departures(Churn):
     def _lifetimes_have_no_times(self) -> Self:
         if self.lifetime is not None and (self.distribution is not None or self.rate_per_s is not None):
             given = "rate" if self.rate_per_s is not None else "distribution"
-            raise problem("has no meaning where each has a lifetime", given)
+            raise problem("has no effect if each has a lifetime", given)
         return self
 
     def __str__(self) -> str:

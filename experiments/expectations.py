@@ -48,7 +48,7 @@ class Expectation:
         """Parse `path op value`. Raises ValueError with the problem."""
         match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
         if match is None:
-            raise ValueError(f"{text!r:.60} is no comparison such as: {EXAMPLE}")
+            raise ValueError(f"{text!r:.60} is not a comparison such as: {EXAMPLE}")
         value = _value(match["value"])
         if match["operator"] not in ("==", "!=") and isinstance(value, (bool, str)):
             raise ValueError(f"{match['value']} has no order: compare it with == or !=")

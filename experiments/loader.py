@@ -18,7 +18,7 @@ from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
-from topologies.loader import find_traces, is_topology_file, lacks_package, load_topology, topology_in
+from topologies.loader import is_topology_file, lacks_package, load_topology, resolve_trace_paths, topology_in
 from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
@@ -144,7 +144,7 @@ def _with_files_found(document: Document, folder: Path) -> Document:
         data = {**data, "topology": os.path.abspath(found)}  # noqa: PTH100  removes `..`, so that one file has one name
     elif isinstance(given, dict):
         data = {**data, "topology": copy.deepcopy(given)}
-        find_traces(data["topology"], folder)
+        resolve_trace_paths(data["topology"], folder)
     system = data.get("system")
     if isinstance(system, str) and is_path(system):
         if not (folder / system).exists():

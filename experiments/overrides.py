@@ -42,7 +42,7 @@ def with_value(document: Document, path: str, value: Any, origin: str) -> Docume
     """
     parts = path.split(".")
     if len(parts) > PARTS_MAX or not all(parts):
-        raise InputError(origin, None, path, "is no path such as workload.rate")
+        raise InputError(origin, None, path, "is not a path such as workload.rate")
     data = copy.deepcopy(document.data)
     holder: Any = data
     at: FieldPath = ()

@@ -40,13 +40,13 @@ def workload_problems(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield field and problem of each invalid field."""
     size = workload.get("event_size_bytes", 0)
     if type(size) is not int or not 0 <= size < 1 << 31:
-        yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
+        yield "workload.event_size_bytes", f"{size!r:.40} is not the size of an event"
     try:
         from_json(_WorkloadFields, dict(workload), "workload")
     except InputError as error:
         yield f"workload.{error.field}", error.problem
     if not _are_attributes(workload.get("attributes", [])):
-        yield "workload.attributes", "are no attributes: name, kind, low and high of each"
+        yield "workload.attributes", "are not attributes: name, kind, low and high of each"
 
 
 def _are_attributes(given: Any) -> bool:

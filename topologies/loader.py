@@ -62,7 +62,7 @@ def topology_document(name_or_path: str) -> Document:
         return parse_document(name_or_path, text_of_source(name_or_path))
     file = find_file("topology", FOLDER, name_or_path)
     document = read_document(file)
-    find_traces(document.data, file.parent)
+    resolve_trace_paths(document.data, file.parent)
     return document
 
 
@@ -77,7 +77,7 @@ def lacks_package(given: Any) -> bool:
     return isinstance(given, str) and given.startswith(TOPOHUB_PREFIX) and not find_spec(TOPOHUB)
 
 
-def find_traces(data: Any, folder: Path) -> None:
+def resolve_trace_paths(data: Any, folder: Path) -> None:
     """Make the paths of files in a topology's content absolute; they are relative to a folder."""
     for path, name in (*_traces(data), *_distributions(data)):
         holder = data

@@ -35,7 +35,9 @@ WEIGHT_MAX = 1_000_000
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
 LINKS_MAX = 16_384  # one /30 of 10.255.0.0/16 each
 RESERVED_REGION_NAMES = frozenset({"lan", "default", "true", "false", "null"})
-"""`lan-r0-…` names LAN links, `roles: {default: …}` all regions, and the others are no text in YAML."""
+"""`lan-r0-…` names LAN links, `roles: {default: …}` all regions, and YAML reads the others as booleans or
+null.
+"""
 
 
 def _two_regions(given: Any) -> Any:

@@ -4,13 +4,14 @@ Each datagram is searched on its own. Datagrams have no stream offset, but an ev
 its sender's and its receiver's capture. A row of MESSAGES therefore has the event's sequence number as its
 offset, and a "connection" number made of the stream and the number of earlier transmissions of the same event
 in the same direction. Retransmissions are thereby distinct, and each "connection" is ordered by sequence
-number. If the first transmission is lost, the receiver's side takes the second one for the first. Rows are
+number. If the first transmission is lost, the receiver's side counts the second one as the first. Rows are
 emitted in this order, after the time that TCP segments wait too.
 
 Datagrams to multicast groups count at their sender, and at each host that has joined (`groups`).
 
 Fragmented datagrams are reassembled first. If fragments are missing, the receiver discards the datagram; it
-is not searched, and GAPS names the missing bytes by their offset in it. Nor is one whose checksum is wrong.
+is not searched, and GAPS names the missing bytes by their offset in it. A datagram with a wrong checksum is
+not searched either.
 """
 
 from collections import Counter

@@ -25,7 +25,7 @@ Direction = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class UdpFragment:
     """A captured fragment, by reference. offset: of its payload in the datagram's. whole_bytes: the length of
-    the whole datagram's payload, which the first fragment tells.
+    the whole datagram's payload, from the first fragment.
     """
 
     t_ns: int
@@ -50,7 +50,7 @@ class UdpDatagram:
     fragments: dict[int, UdpFragment] = field(default_factory=dict)
 
     def add(self, fragment: UdpFragment) -> None:
-        """Add a fragment, unless it is there already."""
+        """Add a fragment; ignore a duplicate."""
         if fragment.offset in self.fragments:
             return
         self.fragments[fragment.offset] = fragment

@@ -29,12 +29,12 @@ from node.core.marker import Marker
 @dataclass(frozen=True, slots=True)
 class MarkerSearch:
     """Search parameters. size_bytes: size of an event. publishers: the streams that each address publishes.
-    takers: addresses of hosts that only receive events. serves: whether any process forwards events.
+    receivers: addresses of hosts that only receive events. serves: whether any process forwards events.
     """
 
     size_bytes: int
     publishers: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    takers: frozenset[str] = frozenset()
+    receivers: frozenset[str] = frozenset()
     serves: bool = True
 
     def types(self, src: str, dst: str, streams: Sequence[int]) -> pa.Array:
@@ -43,7 +43,7 @@ class MarkerSearch:
         An event is NEW when its publisher sends it to a host that is not a taker, and PASSED otherwise. A
         group may have servers as members if there are any.
         """
-        takes_only = dst in self.takers or (not self.serves and is_group(dst))
+        takes_only = dst in self.receivers or (not self.serves and is_group(dst))
         own = frozenset[int]() if takes_only else self.publishers.get(src, frozenset())
         if own.isdisjoint(streams):
             return pa.repeat(pa.scalar(PASSED), len(streams))
@@ -138,11 +138,11 @@ class StreamSearch:
     def find(self, content: bytes, start: int, begin: int, *, is_final: bool) -> FoundMarkers:
         """Find the markers from index `begin` on. start: the stream offset of the content."""
         stream = self._websocket
-        if stream.is_one is None:
+        if stream.is_websocket is None:
             stream.decide(content, start, is_final=is_final)
-            if stream.is_one is None:
+            if stream.is_websocket is None:
                 return FoundMarkers(rest=begin)
-        if not stream.is_one:
+        if not stream.is_websocket:
             return find_markers(JoinedBytes.from_chunked(content, begin, is_final=is_final), self._ways)
         found = find_markers(stream.joined(content, start, begin, is_final=is_final), self._ways)
         found.undecoded_bytes, stream.compressed_bytes = stream.compressed_bytes, 0

@@ -16,7 +16,7 @@ from analysis.capture.codings import JoinedBytes
 
 COMPRESSED = "WebSocket messages are compressed (permessage-deflate)"
 HANDSHAKE_BYTES_MAX = 1 << 14
-FIRST_FRAME_BYTES_MAX = 1 << 20  # without a handshake, a larger one is not believed
+FIRST_FRAME_BYTES_MAX = 1 << 20  # without a handshake, a larger frame is not accepted
 HEADER_BYTES_MAX = 14
 _HANDSHAKE = re.compile(
     rb"(?:GET |HTTP/1\.1 101)[^\0]*?\r\nsec-websocket-(?:key|accept):[^\0]*?\r\n\r\n", re.I
@@ -71,28 +71,28 @@ def read_frame(content: bytes, at: int, start: int) -> WebSocketFrame | None:
 
 
 class WebSocketStream:
-    """One direction, given in parts that may overlap. Until it is known whether it is WebSocket, `is_one` is
-    None.
+    """One direction, given in parts that may overlap. `is_websocket` is None until the first bytes have
+    decided.
     """
 
     def __init__(self) -> None:
-        self.is_one: bool | None = None
+        self.is_websocket: bool | None = None
         self.compressed_bytes = 0  # payload that was left out since this was last set to 0
         self._next = 0  # stream offset of the next frame's header
-        self._frames: deque[WebSocketFrame] = deque()  # data frames that are not done with
+        self._frames: deque[WebSocketFrame] = deque()  # data frames whose payload is not yet processed
         self._is_compressed = False  # the latest message
 
     def decide(self, content: bytes, start: int, *, is_final: bool) -> None:
         """Determine whether the stream is WebSocket from its first bytes."""
         if start > 0:
-            self.is_one = False
+            self.is_websocket = False
         elif content.startswith(_HANDSHAKES) or any(each.startswith(content) for each in _HANDSHAKES):
             found = _HANDSHAKE.match(content[:HANDSHAKE_BYTES_MAX])
             self._next = found.end() if found else 0
             ended = b"\r\n\r\n" in content or len(content) >= HANDSHAKE_BYTES_MAX or is_final
-            self.is_one = True if found else False if ended else None
+            self.is_websocket = True if found else False if ended else None
         else:
-            self.is_one = _begins_with_masked_frames(content, is_final=is_final)
+            self.is_websocket = _begins_with_masked_frames(content, is_final=is_final)
 
     def joined(self, content: bytes, start: int, begin: int, *, is_final: bool) -> JoinedBytes:
         """Return the payload in the content from index `begin` on. start: the content's stream offset."""
@@ -102,7 +102,7 @@ class WebSocketStream:
             self._frames.popleft()
         done = max(min(self._next, end) - start, begin)
         pieces = list(self._pieces(content, start, begin))
-        if not self.is_one:
+        if not self.is_websocket:
             return JoinedBytes.from_pieces([*pieces, (done, content[done:])], len(content), is_final=is_final)
         return JoinedBytes.from_pieces(pieces, done, is_final=is_final or self._is_compressed)
 
@@ -118,7 +118,7 @@ class WebSocketStream:
             try:
                 frame = read_frame(content, self._next - start, start)
             except ValueError:
-                self.is_one = False
+                self.is_websocket = False
                 return
             if frame is None:
                 return
@@ -132,7 +132,7 @@ class WebSocketStream:
             else:
                 self._frames.append(frame)
         if self._next < start:
-            self.is_one = False
+            self.is_websocket = False
 
 
 def _begins_with_masked_frames(content: bytes, *, is_final: bool) -> bool | None:

@@ -81,7 +81,7 @@ def nights(history: Path, table: str) -> list[str]:
 
 
 def foreign(history: Path, table: str) -> list[Path]:
-    """Return the entries of a table's folder that are no nights."""
+    """Return the entries of a table's folder that are not nights."""
     return [path for night, path in _folders(history, table) if night is None]
 
 
@@ -158,7 +158,7 @@ MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 def in_layout(table: str, rows: pa.Table) -> pa.Table:
     """Return the columns of `SCHEMAS[table]`. Raises UnusableError if rows have another layout."""
     if "schema" not in rows.column_names:
-        raise UnusableError("is no file of a history: it has no column `schema`")
+        raise UnusableError("is not a file of a history: it has no column `schema`")
     version = rows["schema"]
     if version.type == pa.int32():
         others = version.filter(pc.not_equal(version, SCHEMA))
@@ -166,7 +166,7 @@ def in_layout(table: str, rows: pa.Table) -> pa.Table:
             raise UnusableError(f"has schema {others[0]}, and this Cutset reads {SCHEMA}")
     for field in SCHEMAS[table]:
         if field.name not in rows.column_names:
-            raise UnusableError(f"is no file of a history's {table}: it has no column `{field.name}`")
+            raise UnusableError(f"is not a file of a history's {table}: it has no column `{field.name}`")
         column = rows[field.name]
         if column.type != field.type:
             raise UnusableError(f"has a column `{field.name}` of {column.type}, not {field.type}")

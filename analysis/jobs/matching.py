@@ -51,15 +51,15 @@ def key_of(row: Mapping[str, Any]) -> Key:
 class Receivers:
     """Which hosts' captures can show that a message did not arrive.
 
-    For a host in `deaf` (its capture dropped packets), or not in `captured`, nothing is known. For a host in
-    `torn` (its capture is damaged or ended early), or a connection in `undecoded`, a message that did not
-    arrive is lost if a later one in the stream arrived; otherwise nothing is known. members: the hosts that
-    receive datagrams to groups.
+    For a host in `with_drops` (its capture dropped packets), or not in `captured`, nothing is known. For a
+    host in `truncated` (its capture is damaged or ended early), or a connection in `undecoded`, a message
+    that did not arrive is lost if a later one in the stream arrived; otherwise nothing is known. members: the
+    hosts that receive datagrams to groups.
     """
 
     captured: frozenset[str]  # hosts
-    deaf: frozenset[str] = frozenset()
-    torn: frozenset[str] = frozenset()
+    with_drops: frozenset[str] = frozenset()
+    truncated: frozenset[str] = frozenset()
     undecoded: frozenset[Key] = frozenset()
     members: Members = field(default_factory=dict)
 
@@ -154,10 +154,12 @@ class Matcher:
         self._hosts = hosts
         self._receivers = receivers
         names = [key[-1] or "" for key in keys]
-        self._known = np.array([name in receivers.captured - receivers.deaf for name in names], np.bool_)
+        self._known = np.array(
+            [name in receivers.captured - receivers.with_drops for name in names], np.bool_
+        )
         self._to_the_end = np.array(
             [
-                name not in receivers.torn and key[:-1] not in receivers.undecoded
+                name not in receivers.truncated and key[:-1] not in receivers.undecoded
                 for key, name in zip(keys, names, strict=True)
             ],
             np.bool_,
@@ -179,31 +181,31 @@ class Matcher:
         alone = ~both & self._arrived.passed(self._sent.keys)
         came_alone = waits & self._sent.passed(self._arrived.keys)
         found = [
-            self._met(self._sent.table.take(pa.array(left)), self._arrived.table.take(pa.array(right))),
-            self._only_left(np.flatnonzero(alone)),
-            self._only_came(self._arrived.table.filter(pa.array(came_alone))),
+            self._matched(self._sent.table.take(pa.array(left)), self._arrived.table.take(pa.array(right))),
+            self._sent_only(np.flatnonzero(alone)),
+            self._arrived_only(self._arrived.table.filter(pa.array(came_alone))),
         ]
         self._sent.keep(np.flatnonzero(~both & ~alone))
         self._arrived.keep(np.flatnonzero(waits & ~came_alone))
         return pa.concat_tables(found)
 
-    def only_came(self, arrived: pa.Table) -> pa.Table:
+    def from_uncaptured(self, arrived: pa.Table) -> pa.Table:
         """Return transfers of messages whose senders were not captured."""
-        return self._only_came(at_receivers(arrived))
+        return self._arrived_only(at_receivers(arrived))
 
-    def _only_came(self, arrived: pa.Table) -> pa.Table:
+    def _arrived_only(self, arrived: pa.Table) -> pa.Table:
         nothing = pa.nulls(arrived.num_rows, pa.int64())
         return self._rows(arrived, (nothing, nothing), _times(arrived), self._fates_of_seen(arrived))
 
-    def _only_left(self, rows: Integers) -> pa.Table:
-        """Return transfers of messages that did not arrive, except to hosts that were no members then."""
+    def _sent_only(self, rows: Integers) -> pa.Table:
+        """Return transfers of messages that did not arrive, except to hosts that were not members then."""
         out = self._sent.table.take(pa.array(rows))
         due = _was_member(out, self._receivers.members)
         out, rows = out.filter(pa.array(due)), rows[due]
         nothing = pa.nulls(out.num_rows, pa.int64())
         return self._rows(out, _times(out), (nothing, nothing), self._fates(self._sent.keys[rows]))
 
-    def _met(self, out: pa.Table, in_: pa.Table) -> pa.Table:
+    def _matched(self, out: pa.Table, in_: pa.Table) -> pa.Table:
         either = [_either(out.column(name), in_.column(name)) for name in _SHARED]
         same = [out.column(name) for name in ("t_first_ns", "receiver")]
         content = pa.table([*either, *same], [*_SHARED, "t_first_ns", "receiver"])

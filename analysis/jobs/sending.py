@@ -172,7 +172,7 @@ def _run_parcel(parcel: Parcel) -> Iterator[Any]:
 
 
 def _remove(names: Sequence[str]) -> tuple[str, str]:
-    """Remove files from this executor, and from those of the same job that ended here; return which it is."""
+    """Remove files from this executor, and from ended ones of its job on this host; return its identity."""
     own = Path(SparkFiles.getRootDirectory()).absolute()
     for name in names:
         for path in own.parent.glob(f"*/{name}"):

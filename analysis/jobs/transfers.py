@@ -142,7 +142,7 @@ class MatchTransfers:
         nothing = MESSAGES.empty_table()
         with SortedWriter(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
             for stretch in _stretches(own, sent | from_elsewhere):
-                writer.take(matcher.only_came(stretch.filter(from_elsewhere)))
+                writer.take(matcher.from_uncaptured(stretch.filter(from_elsewhere)))
                 writer.take(matcher.take(stretch.filter(sent), nothing))
                 for come in coming.until(_latest(stretch)):
                     writer.take(matcher.take(nothing, come))
@@ -214,18 +214,18 @@ def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
     damaged = {
         row["capture"] for row in captures.select(["capture", "problem"]).to_pylist() if row["problem"]
     }
-    deaf, torn = set(), set()
+    with_drops, truncated = set(), set()
     record = run.read_run()
     for capture in record.listed_captures:
         if capture.kernel_drops:
-            deaf.add(str(capture.host))
+            with_drops.add(str(capture.host))
         unreported = capture.kernel_drops is None and bool(record.captures)
         if unreported or capture_name(Path(capture.file)) in damaged:
-            torn.add(str(capture.host))
+            truncated.add(str(capture.host))
     return Receivers(
         captured,
-        frozenset(deaf),
-        frozenset(torn),
+        frozenset(with_drops),
+        frozenset(truncated),
         frozenset(key_of(row) for row in stopped.to_pylist()),
         members_of(memberships),
     )

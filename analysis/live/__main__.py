@@ -49,16 +49,16 @@ def main(path: str) -> int:
         match message.get("do"):
             case "captured":
                 reading.finish()
-                view.board.tell({"ended": True})
+                view.board.update({"ended": True})
             case "report":
                 server.report = Path(message["path"])
-                view.board.tell({"report": message["path"], "verdict": message["verdict"]})
+                view.board.update({"report": message["path"], "verdict": message["verdict"]})
                 server.wait_until_left(LEAVE_TIMEOUT_S)
                 _send("shown")
             case "end":
                 break
             case _:
-                view.hear(message)
+                view.handle(message)
                 _send_figures(view, reading)
     server.stop()
     os._exit(0)  # without waiting for the threads that serve pages
@@ -98,13 +98,13 @@ def _send_figures(view: LiveView, reading: LiveRead) -> None:
     if reading.ended:
         return
     status = view.status()
-    view.board.tell(status)
+    view.board.update(status)
     if status.get("behind_s") is not None:
         _send("timelines", disturbed=view.disturbances(), pages=view.board.pages, **status)
     if reading.failure is not None:
         reading.ended = True
         text = f"the live timelines ended: {reading.failure}"
-        view.board.tell({"failed": text})
+        view.board.update({"failed": text})
         _send("unwatched", text=text)
 
 

@@ -29,7 +29,7 @@ class LiveBoard:
         self._pages: list[tuple[asyncio.AbstractEventLoop, asyncio.Queue[str]]] = []
         self._ended = False
 
-    def tell(
+    def update(
         self,
         status: Json,
         *,

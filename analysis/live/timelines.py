@@ -53,7 +53,7 @@ class EventBatch:
 
 
 class Latencies:
-    """Latencies of one stream as its batches arrive. Clients without any event, got or due, need no row."""
+    """Latencies of one stream as its batches arrive. A client without delivered or due events has no row."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream

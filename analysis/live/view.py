@@ -48,9 +48,9 @@ class LiveView:
         self._latest = TimelineUpdate()
         self._lines = 0
         self.board = LiveBoard(_fixed(run, record))
-        self.board.tell({"phase": "starting", "bands": []})
+        self.board.update({"phase": "starting", "bands": []})
 
-    def hear(self, message: Json) -> None:
+    def handle(self, message: Json) -> None:
         """Take one of the run's progress messages."""
         with self._lock:
             match message.get("did"):
@@ -59,12 +59,12 @@ class LiveView:
                     self._timelines = LiveTimelines(
                         self._metadata(), RequiredDeliveries(self.run, self.metadata)
                     )
-                    self.board.tell({"running": True})
+                    self.board.update({"running": True})
                 case "phase":
-                    self.board.tell({"phase": message["phase"]})
+                    self.board.update({"phase": message["phase"]})
                 case "change":
                     self._note(message)
-                    self.board.tell({"bands": [asdict(band) for band in self._bands()]})
+                    self.board.update({"bands": [asdict(band) for band in self._bands()]})
                 case "problem":
                     self._line(f"problem: {message['text']}")
 
@@ -81,7 +81,7 @@ class LiveView:
             update = self._timelines.take([*self._early, *batches], read_ns)
             self._early = []
             self._latest = update if update.shown_until_ns is not None else self._latest
-        self.board.tell(self.status(), throughput=update.throughput, latency=update.latency)
+        self.board.update(self.status(), throughput=update.throughput, latency=update.latency)
 
     def status(self) -> Json:
         """Return the progress of the run, recent figures, and the delay of the view."""
@@ -106,7 +106,7 @@ class LiveView:
     def _line(self, text: str) -> None:
         if self._lines < LINES_MAX:
             self._lines += 1
-            self.board.tell({}, lines=[text])
+            self.board.update({}, lines=[text])
 
     def _note(self, change: Json) -> None:
         applied = ChangeRecord(change["index"], change["requested_ns"], change["applied_ns"])

@@ -22,9 +22,12 @@ def messages_of(plan: Plan) -> Codec | MarkerSearch | None:
         for each in clients
         if declared.has(each.role, Trait.PUBLISHER)
     }
-    takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
+    receivers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
     return MarkerSearch(
-        plan.workload["event_size_bytes"], publishers, frozenset(takers), bool(declared.having(Trait.SERVER))
+        plan.workload["event_size_bytes"],
+        publishers,
+        frozenset(receivers),
+        bool(declared.having(Trait.SERVER)),
     )
 
 

@@ -6,8 +6,8 @@ acknowledgement of its answer, which gives the whole one at every tap.
 
 A *silence* is a time in which a connection made no progress: no packet brought bytes or an acknowledgement
 beyond all earlier ones. Its `tries` are the packets sent meanwhile that repeated something: with tries the
-path or the peer failed. Acknowledgements and single bytes are no tries, since idle connections send them to
-keep alive.
+path or the peer failed. Acknowledgements and single bytes do not count as tries, since idle connections send
+them to keep alive.
 
 Ends are found by a 64-bit hash of their addresses and ports.
 """
@@ -33,7 +33,7 @@ from analysis.timelines.schemas import CONNECTIONS, SILENCES
 
 COLUMNS: Final = (*DIRECTION, "t_ns", "proto", "seq", "ack", "flags", "payload_length", "wire_length")
 OPEN_MAX: Final = 200_000
-"""Connections followed at once. Beyond it, those whose last packet is oldest are taken for ended."""
+"""Connections followed at once. Beyond it, those whose last packet is oldest count as ended."""
 SILENCE_S: Final = 1.0
 """Silences of this length and more are rows."""
 UNKNOWN: Final = -1
@@ -64,7 +64,7 @@ class ConnectionTracker:
         self._data, self._acks = Progress(), Progress()
         self._silences: list[pa.Table] = []
         self.retransmissions: Counter[int] = Counter()
-        """Segments sent again, by whole seconds of CLOCK_REALTIME."""
+        """Retransmitted segments, by whole seconds of CLOCK_REALTIME."""
 
     def run(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Read the capture; yield rows of CONNECTIONS and of SILENCES, as far as they are known.

@@ -1,4 +1,4 @@
-"""Packets that two taps of one path both captured: the clocks of the taps, and each packet's way.
+"""Packets that two taps of one path both captured: the clocks of the taps, and each packet's direction.
 
 Packets are matched as on links of runs (`analysis.timelines.links.link_segments`): an offloaded frame counts
 as its segments. Which tap a packet passes first is known by comparing both directions of a pair of hosts:
@@ -36,7 +36,7 @@ _LINK_BYTES: Final = {0: 4, 12: 0, 14: 0, 101: 0, 108: 4, 113: 16, 228: 0, 229: 
 SAMPLE_MAX: Final = 300_000
 """Packets of a tap that the estimate of its clock considers, about."""
 MATCHED_MIN: Final = 8
-"""Two taps with fewer packets in common are not of one path."""
+"""Two taps with fewer packets in common do not count as one path."""
 PAIRS_MAX: Final = 10
 """Most pairs of taps that are compared: those with most packets in common."""
 COLUMNS: Final = tuple(dict.fromkeys((*KEY_COLUMNS, "t_ns", "offset", "src_hi", "dst_hi", "flags")))

@@ -1,4 +1,4 @@
-"""Opens captures of anyone: files, folders, patterns, URLs and standard input.
+"""Opens any captures: files, folders, patterns, URLs and standard input.
 
 A capture from a URL or standard input, and a compressed one in a folder that cannot be written, is placed in
 a temporary folder, which exists as long as the captures are open.
@@ -73,8 +73,8 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """Captures that a question is about, in the order of the question. unusable: the problem of others, by
-    name. names: as the user named them.
+    """The captures of a query, in the user's order. unusable: the problems of unusable ones, by name. names:
+    as the user named them.
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The table of transfers between two taps of one path: each packet once, with when both taps had it.
+"""The table of transfers between two taps of one path: each packet once, with its times at both taps.
 
 Both captures are read side by side. A packet waits for its match for at most WAIT_NS, and at most
 WAITING_MAX packets of each tap wait. A packet that only the first tap on its way captured is lost if the

@@ -107,7 +107,7 @@ def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> 
     Bytes missing from a complete capture never reached the host: after a cut, a broken connection may send
     remaining data once the link is back, after bytes that are lost for good. How programs split events into
     messages is unknown, and only clients' deliveries are checked, so undecodable events in the packets of
-    other programs are no damage.
+    other programs do not count as damage.
     """
     declared = record.plan.declared
     malformed: Counter[str] = Counter()

@@ -168,7 +168,9 @@ def _error_bounds_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) 
         mine = np.array([origin == region for origin in origins])
         takers = metadata.of_region(region, *TAKERS)
         found[mine] = metadata.clocks.error_bounds_ns(takers, clients, t_ns[mine]) / 1e6
-        several[mine] = not all(metadata.clocks.together(one, other) for one in takers for other in clients)
+        several[mine] = not all(
+            metadata.clocks.share_clock(one, other) for one in takers for other in clients
+        )
     return pa.array(found, mask=~several)
 
 

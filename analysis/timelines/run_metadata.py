@@ -126,7 +126,7 @@ class RunMetadata:
         return {host.address: host.name for host in self.hosts.values()}
 
     def host_in(self, record: Mapping[str, Any], name: str) -> str | None:
-        """Return the host whose address is in a field of a log record; None if it is of none."""
+        """Return the host whose address is in a field of a log record; None if it belongs to no host."""
         address = record.get(name)
         return self.host_at.get(address_text(address)) if isinstance(address, int) else None
 
@@ -165,8 +165,8 @@ class RunMetadata:
 
     @cached_property
     def applied_changes(self) -> tuple[RunFault, ...]:
-        """The applied faults, and each arrival and departure, sorted by time: all that decides what a client
-        is to get.
+        """The applied faults, and each arrival and departure, sorted by time: everything that determines a
+        client's required events.
         """
         return tuple(sorted((*self.applied_faults, *self.churn), key=lambda fault: fault.t_ns))
 

@@ -92,7 +92,7 @@ _PLACES = ["region", "source", "at_client", "stream", "bin"]
 
 
 def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> pa.Array:
-    """Return the region of each host; null if it is no host of the run, or has none of these traits."""
+    """Return the region of each host; null if it is not a host of the run, or has none of these traits."""
     named = hosts.combine_chunks().dictionary_encode()
     known = [
         metadata.hosts[name].region

@@ -87,16 +87,16 @@ def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
         first = tar.next()
         parts = _parts(archive, first) if first is not None else ()
         if first is None or len(parts) != 2 or parts[1] not in {RUN, SWEEP} or first.isdir():
-            raise _bad(archive, "is no packed run: `cutset export RUN` makes one")
+            raise _bad(archive, "is not a packed run: `cutset export RUN` makes one")
         if first.size > JSON_BYTES_MAX:
-            raise _bad(archive, f"is no packed run: its {parts[1]} is too large")
+            raise _bad(archive, f"is not a packed run: its {parts[1]} is too large")
         text = _content(tar, first).read()
         if len(text) < first.size:
             raise EOFError(f"it ends within its {parts[1]}")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise _bad(archive, f"is no packed run: its {parts[1]} is no JSON: {error}") from None
+            raise _bad(archive, f"is not a packed run: its {parts[1]} is not JSON: {error}") from None
     return parts[0], content if isinstance(content, dict) else {}
 
 

@@ -93,7 +93,7 @@ class CampaignRun:
     problem: Text | None = None
     headline: RunHeadline = RunHeadline()
 
-    def going_on(self, known: Self) -> Self:
+    def resumed_from(self, known: Self) -> Self:
         """Return this planned run with its recorded progress. known: the recorded run."""
         return replace(self, **{name: getattr(known, name) for name in self.PROGRESS})
 
@@ -146,14 +146,14 @@ class CampaignRecord(Generic[Run]):
         """Return the run of that name."""
         return next(run for run in self.runs if run.name == name)
 
-    def going_on(self, planned: Sequence[Run], where: str) -> Self:
+    def resumed_from(self, planned: Sequence[Run], where: str) -> Self:
         """Return the record with these planned runs, each with the progress recorded so far.
 
         where: the file that the error names. Raises InputError if the record lists other runs.
         """
         if [run.name for run in planned] != [run.name for run in self.runs]:
             raise InputError(where, None, "", "cannot continue: it lists other runs")
-        return replace(self, runs=tuple(map(CampaignRun.going_on, planned, self.runs)))
+        return replace(self, runs=tuple(map(CampaignRun.resumed_from, planned, self.runs)))
 
     def with_run(self, run: Run) -> Self:
         """Return the record with the new state of this run."""

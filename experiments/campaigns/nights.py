@@ -50,7 +50,7 @@ def _date(text: str) -> str:
 
 def _run_name(text: str) -> str:
     if not is_run_name(text):
-        raise ValueError(f"{text!r:.80} is no name of a run")
+        raise ValueError(f"{text!r:.80} is not the name of a run")
     return text
 
 

@@ -196,7 +196,7 @@ class SweepExpectation:
         match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
         left = _left(match["left"].strip()) if match else None
         if match is None or left is None:
-            raise ValueError(f"{text!r:.80} is no comparison such as: {EXAMPLE}")
+            raise ValueError(f"{text!r:.80} is not a comparison such as: {EXAMPLE}")
         by = tuple(path.strip() for path in match["by"].split(",")) if match["by"] else ()
         return cls(left, by, match["operator"], _right(left, match["operator"], match["value"]))
 
@@ -293,7 +293,7 @@ def _right(left: Statistic | Ratio | Best, op: str, text: str) -> float | int | 
         return text
     if NUMBER.fullmatch(text) and math.isfinite(value := number(text)):
         return value
-    raise ValueError(f"{text} is no number; its unit stands in the path")
+    raise ValueError(f"{text} is not a number; its unit stands in the path")
 
 
 SweepExpectationField = Annotated[

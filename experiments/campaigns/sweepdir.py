@@ -95,8 +95,8 @@ class SweepRecord(CampaignRecord[SweepRun]):
         return self.complete and not self.missed and all(run.verdict == "passed" for run in self.made)
 
     def runs_to_resume(self, planned: Sequence[SweepRun], where: str) -> tuple[SweepRun, ...]:
-        """Return the planned runs; those that were completed keep their results. See `going_on`."""
-        known = self.going_on(planned, where).runs
+        """Return the planned runs; those that were completed keep their results. See `resumed_from`."""
+        known = self.resumed_from(planned, where).runs
         return tuple(
             run if run.state is RunState.DONE else plan for plan, run in zip(planned, known, strict=True)
         )

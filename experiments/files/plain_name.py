@@ -49,13 +49,13 @@ def refuse_link(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path that exists and is no regular file: reading a pipe would wait. Raises InputError."""
+    """Refuse a path that exists and is not a regular file: reading a pipe would block. Raises InputError."""
     if path.exists() and not path.is_file():
-        raise InputError(str(path), None, "", "is no regular file: move it away")
+        raise InputError(str(path), None, "", "is not a regular file: move it away")
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a path that exists and is no folder, or is a symbolic link. Raises InputError."""
+    """Refuse a path that exists and is not a folder, or is a symbolic link. Raises InputError."""
     refuse_link(path)
     if path.exists() and not path.is_dir():
-        raise InputError(str(path), None, "", "is no folder: move it away")
+        raise InputError(str(path), None, "", "is not a folder: move it away")

@@ -5,7 +5,7 @@ start and in the quiet time at the end. A process has at most one disturbance at
 At any time at least one replica is undisturbed and settled and, while others are disturbed, connected to
 the coordinator that decides which replicas count. A region loses power only while none of its processes is
 disturbed, and only if there are replicas or the experiment's nemesis asks for it. If it then loses data
-that only it had, losses are no breach (`written.forgetting_regions`), but everything else is.
+that only it had, losses do not count as a breach (`written.forgetting_regions`), but everything else does.
 
 More rules cover what a nemesis seldom draws and a search does:
 
@@ -68,168 +68,168 @@ TAKING: tuple[Kind, ...] = (
 Span = tuple[int, int]
 
 
-def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> str | None:
+def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> str | None:
     """Return why a system need not survive these disturbances, or None."""
-    all_processes = {name for names in ground.of_region.values() for name in names}
+    all_processes = {name for names in targets.of_region.values() for name in names}
     for each in disturbances:
-        over_us = _over(each, ground)[1] if each.kind in LATE else each.end_us
-        if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
+        over_us = _over(each, targets)[1] if each.kind in LATE else each.end_us
+        if not targets.first_us <= each.at_us <= over_us <= targets.last_us:
             return f"{each.kind} is not within the time for disturbances"
-        if each.for_us > ground.longest_us:
+        if each.for_us > targets.longest_us:
             return f"{each.kind} lasts too long"
-        if each.kind in {"cut", "flap", "delay", *SHARES, "sever"} and ground.link(each.target) is None:
+        if each.kind in {"cut", "flap", "delay", *SHARES, "sever"} and targets.link(each.target) is None:
             return f"{each.kind} names an unknown link"
-        if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
+        if each.kind == "delay" and each.amount < _jitter_us(each.target, targets):
             return "delay is less than the link's jitter"
         if each.kind in {"isolate", "partition", *ON_REGIONS} and not {*each.target, *each.others} <= set(
-            ground.of_region
+            targets.of_region
         ):
             return f"{each.kind} names an unknown region"
         if each.kind == "partition" and not any(
-            ground.topology.links_at(ends) for ends in product(each.target, each.others)
+            targets.topology.links_at(ends) for ends in product(each.target, each.others)
         ):
             return "partition separates regions that no link joins"
-        if each.kind in ON_DISKS and not ground.of_kind(each.kind):
+        if each.kind in ON_DISKS and not targets.of_kind(each.kind):
             return f"{each.kind} names an unknown disk"
         named = each.others if each.kind in {"delay", *SHARES} else ()
         named = (*each.target, *each.others) if each.kind in ON_PROCESSES else named
         if not all_processes.issuperset(named):
             return f"{each.kind} names an unknown process"
-    taken = list(_taken(disturbances, ground))
+    taken = list(_taken(disturbances, targets))
     for number, (process, span, kind) in enumerate(taken):
         for other, its_span, its_kind in taken[:number]:
             if other == process and overlap(span, its_span):
                 return f"{process} is disturbed by {its_kind} and {kind} at once"
     return (
-        _lost_replicas(taken, list(_away(disturbances, ground)), ground)
-        or _lost_memory([*taken, *_alone(disturbances, ground)], disturbances, ground)
-        or _divided(disturbances, ground)
+        _lost_replicas(taken, list(_away(disturbances, targets)), targets)
+        or _lost_memory([*taken, *_alone(disturbances, targets)], disturbances, targets)
+        or _divided(disturbances, targets)
     )
 
 
 def is_valid(case: HuntCase, base: Experiment, nemesis: Nemesis) -> bool:
     """Return whether a case can be run and its system must survive it."""
     try:
-        ground = hunt_targets(base, case.settings, nemesis)
-        if unsurvivable_reason(case.disturbances, ground) is not None:
+        targets = hunt_targets(base, case.settings, nemesis)
+        if unsurvivable_reason(case.disturbances, targets) is not None:
             return False
-        for _ in problems(experiment_of(base, case, ground.topology), ground.topology):
+        for _ in problems(experiment_of(base, case, targets.topology), targets.topology):
             return False
     except InputError:
         return False
     return True
 
 
-def _jitter_us(target: tuple[str, ...], ground: HuntTargets) -> int:
-    link = ground.link(target)
+def _jitter_us(target: tuple[str, ...], targets: HuntTargets) -> int:
+    link = targets.link(target)
     assert link is not None  # checked before
     return max(link.forward_parameters.jitter_us, link.backward_parameters.jitter_us)
 
 
-def _taken(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
+def _taken(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
     for each in disturbances:
         if each.kind in TAKING:
-            targets = ground.of_region[each.target[0]] if each.kind in ON_REGIONS else each.target
-            for process in targets:
-                yield process, _span(each, ground), each.kind
+            processes = targets.of_region[each.target[0]] if each.kind in ON_REGIONS else each.target
+            for process in processes:
+                yield process, _span(each, targets), each.kind
 
 
-def _span(each: HuntDisturbance, ground: HuntTargets) -> Span:
+def _span(each: HuntDisturbance, targets: HuntTargets) -> Span:
     """Return the period in which its processes cannot have another disturbance: they are absent or settle."""
-    begin_us, end_us = _over(each, ground)
-    return 0 if each.kind == "join" else begin_us, end_us + ground.nemesis.settle_us
+    begin_us, end_us = _over(each, targets)
+    return 0 if each.kind == "join" else begin_us, end_us + targets.nemesis.settle_us
 
 
-def _over(each: HuntDisturbance, ground: HuntTargets) -> Span:
+def _over(each: HuntDisturbance, targets: HuntTargets) -> Span:
     """Return the period of the disturbance."""
     if each.kind in FOR_GOOD:
-        return each.at_us, ground.experiment.duration_us
+        return each.at_us, targets.experiment.duration_us
     return each.at_us, each.end_us + (each.amount if each.kind in LATE else 0)
 
 
-def _away(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span]]:
+def _away(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> Iterator[tuple[str, Span]]:
     """Yield replicas that the coordinator cannot reach, with the period: it continues without them."""
-    declared = ground.declared
+    declared = targets.declared
     for each in disturbances:
         if each.kind != "separate":
             continue
         for side, other in permutations((each.target, each.others)):
             if any(declared.has(role_of(process), Trait.COORDINATOR) for process in side):
-                yield from ((process, _span(each, ground)) for process in other)
+                yield from ((process, _span(each, targets)) for process in other)
 
 
 def _lost_replicas(
-    taken: Sequence[tuple[str, Span, Kind]], away: Sequence[tuple[str, Span]], ground: HuntTargets
+    taken: Sequence[tuple[str, Span, Kind]], away: Sequence[tuple[str, Span]], targets: HuntTargets
 ) -> str | None:
     single = [each for each in taken if each[2] not in ON_REGIONS]
-    for role in ground.groups:
-        if not ground.declared.has(role, Trait.REPLICATED):
+    for role in targets.groups:
+        if not targets.declared.has(role, Trait.REPLICATED):
             continue
-        for group in ground.groups[role]:
+        for group in targets.groups[role]:
             spans = [(process, span) for process, span, _ in single if process in group]
             out = [*spans, *(each for each in away if each[0] in group)]
             instants = [begin_us for _, (begin_us, _) in out]
             if any(_at(instant, spans) and len(_at(instant, out)) >= len(group) for instant in instants):
                 return f"no replica of {group[0].partition('/')[0]} is undisturbed"
-    lone = [process for process, _, _ in single if _is_lone_replica(process, ground)]
+    lone = [process for process, _, _ in single if _is_lone_replica(process, targets)]
     return f"{lone[0]} has no replica" if lone else None
 
 
-def _is_lone_replica(process: str, ground: HuntTargets) -> bool:
+def _is_lone_replica(process: str, targets: HuntTargets) -> bool:
     role = role_of(process)
-    return ground.declared.has(role, Trait.REPLICATED) and not any(
-        process in group for group in ground.groups.get(role, ())
+    return targets.declared.has(role, Trait.REPLICATED) and not any(
+        process in group for group in targets.groups.get(role, ())
     )
 
 
 def _lost_memory(
-    taken: Sequence[tuple[str, Span, Kind]], disturbances: Sequence[HuntDisturbance], ground: HuntTargets
+    taken: Sequence[tuple[str, Span, Kind]], disturbances: Sequence[HuntDisturbance], targets: HuntTargets
 ) -> str | None:
-    declared = ground.declared
+    declared = targets.declared
     if declared.having(Trait.REPLICATED):
         return None
-    settle_us = ground.nemesis.settle_us
+    settle_us = targets.nemesis.settle_us
     spans = [
         (process, (span[1] - settle_us, span[1]) if kind == "join" else span)
         for process, span, kind in taken
         if kind in (*FORGETTING, "join", "separate") and declared.has(role_of(process), Trait.SERVER)
     ]
-    experiment, most = ground.experiment, FORGETTING_MAX
+    experiment, most = targets.experiment, FORGETTING_MAX
     if declared.contract.audience == "content" and experiment.workload.is_changing:
         most = known_system(experiment.system).copies(experiment.all_parameters())
     if _most_at_once([span for _, span in spans]) > most:
         return "too many servers lose their memory at once"
-    return _lost_apart(spans, disturbances, ground)
+    return _lost_apart(spans, disturbances, targets)
 
 
 def _lost_apart(
-    spans: Sequence[tuple[str, Span]], disturbances: Sequence[HuntDisturbance], ground: HuntTargets
+    spans: Sequence[tuple[str, Span]], disturbances: Sequence[HuntDisturbance], targets: HuntTargets
 ) -> str | None:
     """Return a breach if all servers of some regions lose their memory at once while those are cut off.
 
     No other server has the data of their clients then.
     """
     outages = [each for each in disturbances if each.kind in ON_LINKS and each.kind in OUTAGES]
-    if programs_of(ground.experiment.system) is not None:
+    if programs_of(targets.experiment.system) is not None:
         return None  # programs store their own data, if they promise to
     for _, (instant, _) in spans:
         those = [(process, span) for process, span in spans if span[0] <= instant < span[1]]
-        down = [each for each in outages if any(overlap(span, _over(each, ground)) for _, span in those)]
-        lost, left = {process for process, _ in those}, _links_left(down, ground)
-        for region in ground.topology.regions:
+        down = [each for each in outages if any(overlap(span, _over(each, targets)) for _, span in those)]
+        lost, left = {process for process, _ in those}, _links_left(down, targets)
+        for region in targets.topology.regions:
             part = reached_from(region, left)
             servers = {
                 name
                 for each in part
-                for name in ground.of_region[each]
-                if ground.declared.has(role_of(name), Trait.SERVER)
+                for name in targets.of_region[each]
+                if targets.declared.has(role_of(name), Trait.SERVER)
             }
             if servers and servers <= lost:
                 return "all servers of regions that are cut off lose their memory at once"
     return None
 
 
-def _alone(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
+def _alone(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
     """Yield processes separated from others of their region while the region is cut off from another one.
 
     The only other copies of their data may be with the few processes that they still reach.
@@ -239,47 +239,48 @@ def _alone(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iter
         if each.kind != "separate":
             continue
         if any(
-            overlap(_over(each, ground), _over(its, ground)) and each.regions & its.regions for its in outages
+            overlap(_over(each, targets), _over(its, targets)) and each.regions & its.regions
+            for its in outages
         ):
-            yield from ((process, _span(each, ground), each.kind) for process in each.target)
+            yield from ((process, _span(each, targets), each.kind) for process in each.target)
 
 
-def _divided(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> str | None:
+def _divided(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> str | None:
     for_good = [each for each in disturbances if each.kind == "sever"]
-    if not _are_connected(for_good, ground):
+    if not _are_connected(for_good, targets):
         return "regions are cut off from each other for good"
-    severed = (ground.link(each.target) for each in for_good)
-    if any(link is not None and link.name in ground.straight for link in severed):
+    severed = (targets.link(each.target) for each in for_good)
+    if any(link is not None and link.name in targets.straight for link in severed):
         return "a publisher is cut off for good from the region of its stream"
-    if ground.declared.contract.audience != "content":
+    if targets.declared.contract.audience != "content":
         return None
     outages = [each for each in disturbances if each.kind in OUTAGES]
     for instant in {each.at_us for each in outages}:
         now = (instant, instant + 1)
-        down = [each for each in outages if overlap(now, _over(each, ground))]
-        if not _are_connected(down, ground):
+        down = [each for each in outages if overlap(now, _over(each, targets))]
+        if not _are_connected(down, targets):
             return "regions are cut off from each other"
     return None
 
 
-def _are_connected(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> bool:
+def _are_connected(outages: Sequence[HuntDisturbance], targets: HuntTargets) -> bool:
     """Return whether links that are up in both directions connect all regions during these outages."""
-    return connected(tuple(ground.topology.regions), _links_left(outages, ground))
+    return connected(tuple(targets.topology.regions), _links_left(outages, targets))
 
 
-def _links_left(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> list[Hop]:
+def _links_left(outages: Sequence[HuntDisturbance], targets: HuntTargets) -> list[Hop]:
     """Return the neighbours between which packets go both ways during these outages."""
     lost: set[str] = set()
     for each in outages:
         one, other = set(each.target), set(each.others)
         if each.kind == "isolate":
-            lost |= {link.name for link in ground.topology.links if one & set(link.between)}
+            lost |= {link.name for link in targets.topology.links if one & set(link.between)}
         elif each.kind == "partition":
-            ends = ((link.name, set(link.between)) for link in ground.topology.links)
+            ends = ((link.name, set(link.between)) for link in targets.topology.links)
             lost |= {name for name, between in ends if one & between and other & between}
-        elif each.kind in ON_LINKS and (link := ground.link(each.target)) is not None:
+        elif each.kind in ON_LINKS and (link := targets.link(each.target)) is not None:
             lost.add(link.name)
-    return joined(ground.carriers, lost)
+    return joined(targets.carriers, lost)
 
 
 def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:

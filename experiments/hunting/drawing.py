@@ -84,22 +84,22 @@ class CaseGenerator:
     def case(self, seed: int) -> HuntCase:
         """Return the case of a seed."""
         rng = Random(f"hunt {seed}")  # noqa: S311  reproducible, not secret
-        ground, settings = self._ground(rng)
-        if not ground.kinds:  # no disturbance is possible: vary only settings and sizes
+        targets, settings = self._targets(rng)
+        if not targets.kinds:  # no disturbance is possible: vary only settings and sizes
             return HuntCase(rng.randrange(1 << 32), settings, ())
-        kinds = _few(rng, ground.kinds)
+        kinds = _few(rng, targets.kinds)
         place = ANYWHERE
         if rng.random() < IN_ONE_REGION:
-            place = DisturbancePlace(frozenset({rng.choice(list(ground.of_region))}))
-        disturbances = thinning_cuts(rng, ground, ()) if "cut" in kinds and rng.random() < THINNED else []
-        disturbances += ended_servers(rng, ground, disturbances) if rng.random() < ENDED else []
+            place = DisturbancePlace(frozenset({rng.choice(list(targets.of_region))}))
+        disturbances = thinning_cuts(rng, targets, ()) if "cut" in kinds and rng.random() < THINNED else []
+        disturbances += ended_servers(rng, targets, disturbances) if rng.random() < ENDED else []
         for _ in range(rng.choice(COUNTS)):
-            found = draw(rng, ground, kinds, disturbances, place)
+            found = draw(rng, targets, kinds, disturbances, place)
             if found is not None:
                 disturbances.append(found)
         return HuntCase(rng.randrange(1 << 32), settings, by_time(disturbances))
 
-    def ground(self, settings: Mapping[str, Any]) -> HuntTargets:
+    def targets(self, settings: Mapping[str, Any]) -> HuntTargets:
         """Return the targets of cases with these settings. Raises InputError."""
         return hunt_targets(self._base, settings, self._nemesis)
 
@@ -123,14 +123,14 @@ class CaseGenerator:
             return _topology(rng, values)
         return values[min(rng.randrange(len(values)) for _ in range(LEAST_OF if path in self._costly else 1))]
 
-    def _ground(self, rng: Random) -> tuple[HuntTargets, dict[str, Any]]:
+    def _targets(self, rng: Random) -> tuple[HuntTargets, dict[str, Any]]:
         for _ in range(ATTEMPTS):
             settings = self.settings(rng)
             try:
-                return self.ground(settings), settings
+                return self.targets(settings), settings
             except InputError:
                 continue  # impossible together: draw others
-        return self.ground({}), {}
+        return self.targets({}), {}
 
 
 def _topology(rng: Random, names: Sequence[str]) -> Any:

@@ -58,11 +58,11 @@ class HuntProgress:
     waiting: list[BrokenCase] = field(default_factory=list)
 
     @property
-    def of_use(self) -> int:
+    def usable_runs(self) -> int:
         """Runs that allow a conclusion about the system."""
         return self.runs - self.refused - self.unfinished - self.invalid
 
-    def no_use(self) -> str:
+    def unusable_reason(self) -> str:
         """Return one line that says why no run was valid."""
         why = {
             "refused": self.refused,
@@ -117,5 +117,5 @@ class HuntDirectory:
 def _read(file: Path) -> dict[str, Any]:
     """Read a JSON object from a regular file; a pipe might block forever. Raises InputError."""
     if not file.is_file():
-        raise InputError(str(file), None, "", "is no file")
+        raise InputError(str(file), None, "", "is not a regular file")
     return read_json(file)

@@ -179,10 +179,10 @@ def cost_settings(base: Experiment) -> tuple[str, ...]:
 
 def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool:
     try:
-        ground = hunt_targets(base, settings, nemesis)
+        targets = hunt_targets(base, settings, nemesis)
     except InputError:
         return False
-    was, now = base.declared().contract, ground.declared.contract
+    was, now = base.declared().contract, targets.declared.contract
     return now.delivery in LOSSLESS or was.delivery not in LOSSLESS
 
 

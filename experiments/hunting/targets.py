@@ -204,9 +204,12 @@ def hunt_targets(base: Experiment, settings: Mapping[str, object], nemesis: Neme
     topology = load_topology(experiment.topology)
     for path, said in problems(experiment, topology):
         raise InputError(experiment.name, None, ".".join(map(str, path)), said)
-    ground = HuntTargets(experiment, topology, nemesis)
-    if ground.first_us + nemesis.shortest_us > ground.last_us:
+    targets = HuntTargets(experiment, topology, nemesis)
+    if targets.first_us + nemesis.shortest_us > targets.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
-    if ground.burden > 1 and ground.burden > HuntTargets(base, load_topology(base.topology), nemesis).burden:
+    if (
+        targets.burden > 1
+        and targets.burden > HuntTargets(base, load_topology(base.topology), nemesis).burden
+    ):
         raise InputError(experiment.name, None, "workload.rate", "is more than a link can carry")
-    return ground
+    return targets

@@ -71,7 +71,7 @@ def _link(target: tuple[str, ...]) -> list[str] | str:
 
 
 def forgetting_regions(experiment: Experiment, case: HuntCase) -> frozenset[str]:
-    """Return the regions that lose data that only they had: losses in their streams are no breach.
+    """Return the regions that lose data that only they had: losses in their streams are not a breach.
 
     experiment: with the case's settings.
     """

@@ -143,7 +143,7 @@ class ProcessChange:
     port: Port | None = None
     """The port of the connections to reset or of the packets to block."""
     rule: Name | None = None
-    """The fault that begins or ends here, if it lasts and is no separation."""
+    """The fault that begins or ends here, if it lasts and is not a separation."""
     new: bool = False
     """For a block: whether it blocks only new connections."""
     refuse: bool = False

@@ -40,7 +40,7 @@ def parse_json(text: bytes, file: object) -> dict[str, Any]:
     """Parse a JSON object. file: named in errors. Raises InputError if it is none."""
     try:
         content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-        if _SURROGATE.search(text):  # half a surrogate pair is no text and cannot be encoded
+        if _SURROGATE.search(text):  # half a surrogate pair cannot be encoded
             json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(str(file), None, "", f"is not JSON: {error}") from None
@@ -50,7 +50,7 @@ def parse_json(text: bytes, file: object) -> dict[str, Any]:
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _finite(digits: str) -> float:

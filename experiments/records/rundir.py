@@ -67,7 +67,7 @@ class DatedDirectory:
         check_encoding(path)
         found = cls(path)
         if not (path / cls.RECORD).is_file():
-            raise InputError(str(path), None, "", f"is no {cls.NOUN}: it has no {cls.RECORD}")
+            raise InputError(str(path), None, "", f"is not a {cls.NOUN}: it has no {cls.RECORD}")
         found.check_folders()
         return found
 

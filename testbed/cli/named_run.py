@@ -26,7 +26,7 @@ NAMED_MAX = 5
 
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
-    """Return the run of that name. Raises InputError if there is none, or if it is no run directory."""
+    """Return the run of that name. Raises InputError if there is none, or if it is not a run directory."""
     from experiments.records.rundir import RunDirectory
 
     path = _named(name, runs)

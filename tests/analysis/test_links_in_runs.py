@@ -92,7 +92,7 @@ def test_links_are_also_refused_without_the_command_line(run: RunDirectory, prec
 def test_a_file_in_place_of_a_folder_is_refused(run: RunDirectory) -> None:
     remove(run.figures)
     run.figures.write_text("figures")
-    with pytest.raises(InputError, match="is no folder: move it away"):
+    with pytest.raises(InputError, match="is not a folder: move it away"):
         RunDirectory.open(run.path)
 
 

@@ -54,7 +54,7 @@ def test_missing_runs_are_reported(runs, tmp_path):
         analysis.open().table("latencies")
     with pytest.raises(InputError, match="is not analysed yet"):
         analysis.open("20260315T020000Z-b-0a1b2c")
-    with pytest.raises(InputError, match="is no run directory"):
+    with pytest.raises(InputError, match="is not a run directory"):
         analysis.open("another")
     with pytest.raises(InputError, match="has no run that was analysed yet"):
         analysis.open("latest", tmp_path)

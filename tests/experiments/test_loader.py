@@ -159,7 +159,7 @@ CUT, RESTORE = "cut: [r0, r1]", "restore: cut"
         ("expect:", "sweep: {roles.driver: []}\nexpect:", 11, "sweep.roles.driver: has no values to try"),
         ("expect:", "sweep: {sweep.x: [1]}\nexpect:", 11, "sweep.sweep.x: cannot be swept"),
         ("expect:", "captures: {where: [host]}\nexpect:", 11, "captures.where.0: should be 'hosts' or"),
-        ("events.lost == 0", "events.lost = 0", 12, "expect.0: 'events.lost = 0' is no comparison"),
+        ("events.lost == 0", "events.lost = 0", 12, "expect.0: 'events.lost = 0' is not a comparison"),
         (ROLES, "{proxy: 0}", 5, "roles: there are no processes"),
     ],
 )

@@ -46,7 +46,7 @@ def test_null_removes_a_field():
         ("faults.ct.at=7s", "--set faults.ct.at=7s: faults.ct: there is no such item: did you mean cut?"),
         ("faults.9.at=7s", "--set faults.9.at=7s: faults.9: there is no such item: known are cut, restore"),
         ("name.x=1", "--set name.x=1: name.x: name has no fields"),
-        ("workload.=1", "--set workload.=1: workload.: is no path such as workload.rate"),
+        ("workload.=1", "--set workload.=1: workload.: is not a path such as workload.rate"),
         ("duration", "--set duration: should be path=value, such as workload.rate=50000/s"),
         ("roles={proxy: 1", "--set roles={proxy: 1:1: not valid YAML"),
         ("topology=nowhere", "--set topology=nowhere: topology: nowhere: no topology of this name"),

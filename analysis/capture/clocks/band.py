@@ -1,4 +1,5 @@
-"""Computes a `OffsetBounds` from segments and bounds: the range of the offset at every time, given its rates.
+"""Computes an `OffsetBounds` from segments and bounds: the range of the offset at every time, given its
+rates.
 
 If an offset is at most `u` at one time, later it is at most `u` plus the growth at the fastest rate, and
 earlier at most `u` minus the growth at the slowest rate. Each packet thus bounds the whole segment, and the

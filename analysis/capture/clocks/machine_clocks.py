@@ -33,13 +33,13 @@ class MachineClocks:
         """Return the clock of a host's machine."""
         return self.by_machine.get(self.machine_of.get(host or "", ""), REFERENCE)
 
-    def together(self, one: str | None, other: str | None) -> bool:
+    def share_clock(self, one: str | None, other: str | None) -> bool:
         """Return whether two hosts have the same clock."""
         return self.machine_of.get(one or "") == self.machine_of.get(other or "")
 
     def error_bound_ns(self, one: str | None, other: str | None, t_ns: int) -> float | None:
         """Return the error bound of a time from one host to another at `t_ns`; None if they share a clock."""
-        if self.together(one, other):
+        if self.share_clock(one, other):
             return None
         return float(self.error_bounds_ns((one,), (other,), np.array([t_ns], np.int64))[0])
 

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column, gather
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
-HEADERS_MAX = 16  # in front of one IP header; a packet with more is one of its last header's kind
+HEADERS_MAX = (
+    16  # in front of one IP header; reading stops there, and the packet counts by its next header's kind
+)
 
 IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
 LINK, PPP, LLC, FAMILY, VERSION, _INNER = (space << 16 for space in range(1, 7))
@@ -243,7 +245,7 @@ def _gre(header: Bytes) -> Next:
 
 
 def _erspan_3(header: Bytes) -> Next:
-    """Read ERSPAN's third version: 12 bytes, 8 more if the last bit says so."""
+    """Read ERSPAN's third version: 12 bytes, 8 more if the last bit is set."""
     return Next(np.full(len(header), ETHERNET), 12 + 8 * (column(header, 11, "u1") & 1))
 
 

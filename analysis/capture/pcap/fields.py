@@ -253,7 +253,7 @@ def _skip_extension_headers(layers: Layers, version: int, protocols: tuple[int, 
 
 
 def _read_tcp(layers: Layers) -> None:
-    """Read TCP's header (RFC 9293). One that is shorter than possible, or than it says, has no payload."""
+    """Read TCP's header (RFC 9293). It has no payload if its data offset is invalid or beyond the packet."""
     headers, columns = layers.headers, layers.columns
     where = headers.having(layers.whole & (layers.proto == _TCP), _TCP_BYTES)
     if _none(where):
@@ -276,7 +276,7 @@ def _read_tcp(layers: Layers) -> None:
 
 
 def _read_udp(layers: Layers) -> None:
-    """Read UDP's header (RFC 768). Its length is 0 if offloaded; one beyond the IP packet is not believed."""
+    """Read UDP's header (RFC 768). Its length is 0 if offloaded; a length beyond the IP packet is ignored."""
     headers, columns = layers.headers, layers.columns
     where = headers.having(layers.whole & (layers.proto == _UDP), _UDP_BYTES)
     if _none(where):

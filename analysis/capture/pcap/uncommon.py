@@ -36,7 +36,7 @@ class UnreadPackets:
     others: int = 0
 
     def add(self, packets: UncommonPackets) -> None:
-        """Count the unread ones among these packets. ARP counts as read: it is all that there is."""
+        """Count the unread ones among these packets. ARP counts as read, since it has no IP packet."""
         kinds, counts = np.unique(packets.layers.headers.kind, return_counts=True)
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
             if kind in self.kinds or len(self.kinds) < KINDS_MAX:

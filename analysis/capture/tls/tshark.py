@@ -34,7 +34,7 @@ _PACKET, _DATA, _CONTENT = "  - packet: ", "    data: ", "      "
 
 
 class Tshark:
-    """tshark on this machine, with a profile in a folder that must exist as long as this is used."""
+    """tshark on this machine, with a profile in a folder that must exist as long as the object is used."""
 
     def __init__(self, folder: Path) -> None:
         """Find tshark and write the profile. Raises AnalysisError if it is missing or does not work."""

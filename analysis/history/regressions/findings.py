@@ -114,7 +114,7 @@ def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> FailureKind | N
 
     run: a row of the history's table `runs`. missed: its expectations that did not hold. A run that crashed
     itself and one in which only a node crashed are both crashes; one that was never measured failed by its
-    harness. An invalid run is nothing else: the machine may have caused what it missed.
+    harness. An invalid run counts only as invalid: the machine may have caused its missed expectations.
     """
     verdict = run["verdict"]
     if verdict == "passed":

@@ -1,13 +1,12 @@
 """The history's tables as series: one for each (suite, entry, metric), its runs sorted by night.
 
 Invalid and crashed runs are left out, because their numbers are not measurements; so are metrics without a
-better direction. A series has one value for each of its nights, whichever nights those are: an entry that
-runs weekly has 52 a year.
+better direction. A series has one value for each night of its entry: an entry that runs weekly has 52 a year.
 
 This module also defines which changes are relevant: those above the resolution of the metric and above a
 smallest fraction. A median latency that went from 0.020 to 0.024 ms is 20 % worse and means nothing; so each
-unit has a smallest difference that counts. Counts of what must not happen (lost events) have none: each one
-more counts.
+unit has a smallest difference that counts. Counts of errors, such as lost events, have none: every increase
+counts.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Compare one night with the recent ones: is it further from their level than such nights ever are?
+"""Compare one night with the recent ones: is it further from their level than any such night?
 
 The level is the median of the recent nights since the last change point. The spread comes from the distances
 of nights from the level of their time, and is robust: an outlier widens it little, but must itself be
@@ -11,7 +11,7 @@ with few degrees of freedom, because such runs have heavy tails: four for a sing
 further pair, since the median of 2k - 1 draws has tails of k times the exponent (David and Nagaraja, Order
 Statistics, 8.2).
 
-Counts that were 0 in every run of the recent nights need none of that: any other number is a finding.
+Counts that were 0 in every run of the recent nights are not tested: any other number is a finding.
 
 A figure is *missing* if it was measured on nearly all recent nights and no longer is, on valid runs. "Never
 settled" and "the events never came" leave no number and the run stays valid, so the worst result of a
@@ -100,7 +100,9 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
     if spread == 0:
         spread = max(float(distances.max()), resolution / before if logarithmic else resolution)
     if spread == 0:
-        chance = 1 / (distances.size + 1)  # that it never differed says only how often it did not
+        chance = 1 / (
+            distances.size + 1
+        )  # without any spread, only the number of equal nights bounds the probability
     else:
         wide = spread * math.sqrt(1 + math.pi / 2 / recent.size)
         chance = float(2 * stdtr(freedom, -abs(off) / wide))
@@ -110,8 +112,7 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
 def first_nonzero_count(nights: Nights) -> Departure | None:
     """Find a last night that is not 0, of a count that was 0 in every run of the recent nights.
 
-    Nights just before that were not 0 either belong to it, so that a finding of one night is not gone on the
-    next.
+    Immediately preceding nights that were not 0 belong to it, so that a finding persists on the next night.
     """
     highest = nights.highest
     last = highest.size - 1

@@ -18,7 +18,7 @@ def event_after(run: RunDirectory, stream: int, fault: str, nth: int, metadata: 
     applied = {each.name: each.applied_ns for each in metadata.faults}
     if fault not in applied:
         known = ", ".join(sorted(applied)) or "none"
-        raise InputError("--after", None, "", f"{fault} is no fault of this run: known are {known}")
+        raise InputError("--after", None, "", f"{fault} is not a fault of this run: known are {known}")
     if applied[fault] is None:
         raise InputError("--after", None, "", f"{fault} never took effect in this run")
     columns = ["t_ns", "first_seq", "count"]

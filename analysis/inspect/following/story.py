@@ -1,4 +1,5 @@
-"""Explains who must get the event, who got it last, and why: its path, and the longest delays on it.
+"""Explains which clients must get the event, which got it last, and why: its path, and the longest delays on
+it.
 
 For each hop on that path, only time beyond the links' delay counts as a reason; the delay of a detour counts
 for the detour.
@@ -64,7 +65,7 @@ def explain_path(
     expected: Collection[str] | None = None,
     tcp: TcpHistory | None = None,
 ) -> PathExplanation:
-    """Build the explanation. Clients that were absent for part of the run are not reported as missing.
+    """Build the explanation. Clients that were absent for part of the run do not count as missing.
 
     expected: the clients that must get the event; None: all. tcp: to explain waits, and what never arrived.
     """

@@ -43,7 +43,7 @@ class PacketQuery:
 
 
 def check(query: PacketQuery, case: CapturesCase) -> None:
-    """Raise InputError for an unknown address, type or capture, or for a question that needs several taps."""
+    """Raise InputError for an unknown address, type or capture, or for a query that needs several taps."""
     for host in query.hosts:
         try:
             ip_address(host)
@@ -88,7 +88,7 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
 
 
 def messages(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
-    """Yield the messages of a system in pieces: `type` is what they are in one line."""
+    """Yield the messages of a system in pieces; their `type` is a one-line description."""
     decoding = case.tables.decoding
     assert decoding is not None
     system = None if decoding.protocol else decoding.system

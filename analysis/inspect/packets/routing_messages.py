@@ -39,7 +39,8 @@ ROUTING_KEYS = ("t_ns", "link", "from", "to", "bytes", "protocol", "message")
 def routing_messages(
     run: RunDirectory, metadata: RunMetadata, times: TimeRange, links: Collection[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the messages on some links, or on all if none is named, by time. message: as tshark names it.
+    """Yield the messages on some links, or on all if none is named, by time. Their `message` is tshark's
+    description.
 
     Raises InputError if the run has no routing protocol, AnalysisError if tshark is missing or fails.
     """

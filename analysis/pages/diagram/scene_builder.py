@@ -177,7 +177,7 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
 def _error_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
     """Return the widest error bound between any of these hosts; None if they share a clock."""
     hosts = list(hosts)
-    if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
+    if all(record.clocks.share_clock(hosts[0], host) for host in hosts[1:]):
         return None
     times = _zero_ns(record) + np.rint(np.array([moment.from_s, moment.to_s]) * 1e9).astype(np.int64)
     return float(record.clocks.error_bounds_ns(hosts, hosts, times).max()) / 1e6

@@ -34,7 +34,7 @@ class Strip:
 
 
 def counted(verdict: str, *, allowed: bool) -> str:
-    """Return the verdict that a run counts as. allowed: whether its night passes even if the run fails."""
+    """Return a run's verdict for the night's status. allowed: whether the night passes if the run fails."""
     return ALLOWED if allowed and verdict != "passed" else verdict
 
 

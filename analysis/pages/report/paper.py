@@ -12,7 +12,7 @@ from analysis.pages.report.run_reader import Row
 
 @dataclass(frozen=True, slots=True)
 class PaperSection:
-    """Quotations of one section. `words`: by kind of fault and measure; `panels`: by our chart's key."""
+    """Quotations of one section. `words`: by kind of fault and measure; `panels`: by the chart's key."""
 
     citation: str
     words: Mapping[str, Mapping[str, str]]

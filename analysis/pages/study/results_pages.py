@@ -109,7 +109,7 @@ def _experiment(name: str) -> Mapping[str, Any]:
 
 
 def _flat(content: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values by dotted path; of the expectations, none."""
+    """Yield the values by dotted path, without expectations."""
     for name, value in content.items():
         if isinstance(value, Mapping) and name != "sweep":
             yield from _flat(value, f"{path}{name}.")
@@ -142,7 +142,9 @@ def publish(points: Mapping[str, Sequence[MeasuredPoint]], pages: Path = PAGES) 
 
 
 def _replaces(new: MeasuredPoint, old: MeasuredPoint) -> bool:
-    """Return whether a point is a newer one of the same parameters; a study may have got more since."""
+    """Return whether a point replaces an older one: equal parameters, where a study may have gained some
+    since.
+    """
     same = old.parameters.items() <= new.parameters.items() if old.parameters else not new.parameters
     return old.name == new.name and same
 

@@ -39,7 +39,7 @@ class ComparedSystem:
 
     @property
     def told(self) -> tuple[SystemRun, ...]:
-        """The runs that its numbers come from: the valid ones, or all if none is valid."""
+        """The runs behind its numbers: the valid ones, or all if none is valid."""
         return self.valid or self.runs
 
     @property

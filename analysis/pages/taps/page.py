@@ -1,6 +1,6 @@
-"""The page of captures without a run: who talks to whom, when it was silent, and what happened then.
+"""The page of captures without a run: the communicating hosts, silences of connections, and their packets.
 
-It has no verdicts, since nothing says what was meant to happen.
+It has no verdicts, since there is no configuration to compare with.
 """
 
 import base64
@@ -95,7 +95,7 @@ def _silence_text(silence: Row, zero_ns: int) -> str:
 
 
 def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
-    """Return the first answers: what there is, and what went wrong."""
+    """Return the overview: counts of connections, silences and losses."""
     compared = asked.compared
     named = "capture" if len(compared.taps.taps) <= NAMED_MAX else f"'{ALL}'"
     of = asked.ask(

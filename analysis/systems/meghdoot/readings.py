@@ -1,4 +1,4 @@
-"""Table 1 of Meghdoot's paper under every reading of what the paper leaves open about joins."""
+"""Table 1 of Meghdoot's paper under every interpretation of the paper's open points about joins."""
 
 import numpy as np
 import pyarrow.parquet as pq

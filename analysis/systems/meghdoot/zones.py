@@ -1,9 +1,9 @@
 """The owners of zones at any time of a run, from the nodes' logs.
 
 Each node logs its zones whenever they change, and how often each was taken over. A zone that was taken over
-is held for a node that is considered failed. A killed process has no zones until it has rejoined. From these
-logs follow the volume without an owner, the volume with several owners, and the history of zones that were
-taken over.
+is held on behalf of a node that is considered failed. A killed process has no zones until it has rejoined.
+From these logs follow the volume without an owner, the volume with several owners, and the history of zones
+that were taken over.
 """
 
 from bisect import bisect_right

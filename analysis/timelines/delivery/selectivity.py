@@ -1,4 +1,4 @@
-"""Selectivity of subscriptions: how many active subscriptions, and how many clients, each event is for.
+"""Selectivity of subscriptions: how many active subscriptions, and how many clients, each event matches.
 
 Counted in blocks of matches, so memory depends only on the number of events and subscriptions.
 """

@@ -1,4 +1,4 @@
-"""Unrecognised payloads at clients of programs: their marker is missing, or is of no stream.
+"""Unrecognised payloads at clients of programs: their marker is missing, or names no stream of the run.
 
 A system that cuts, changes or wraps payloads would otherwise seem to lose everything.
 """
@@ -26,4 +26,4 @@ def notes(run: RunDirectory, metadata: RunMetadata) -> list[str]:
     size, others = first.get("bytes"), len(firsts) - 1
     more = f" and {others} more" if others else ""
     first_size = f", the first of {size} B" if isinstance(size, int) else ""
-    return [f"{client}{more} got payloads that are no event of the run{first_size}: {STRANGER} in the log"]
+    return [f"{client}{more} got payloads that are not events of the run{first_size}: {STRANGER} in the log"]

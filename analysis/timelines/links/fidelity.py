@@ -115,7 +115,7 @@ def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callabl
     if hop is None:
         return None
     ends = [metadata.gateways.get(region, ()) for region in hop]
-    if all(metadata.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
+    if all(metadata.clocks.share_clock(one, other) for one, other in zip(*ends, strict=True)):
         return None
     return partial(metadata.clocks.error_bounds_ns, ends[0], ends[1])
 
@@ -212,7 +212,7 @@ def judge(period: Period, did: Behaviour) -> PeriodVerdict:
 
 
 def _too_little(period: Period, did: Behaviour) -> str | None:
-    """Return why the packets are not enough for a verdict, or None."""
+    """Return why there are too few packets for a verdict, or None."""
     if period.start_ns is not None and period.end_ns is not None:
         lasted_ns = period.end_ns - period.start_ns
         if lasted_ns <= 2 * GUARD_NS + period.delay_us * 1000 and did.matched < ENOUGH:

@@ -1,8 +1,8 @@
-"""What TCP did on connections across a link that failed and came back: when data was tried last before the
-link was back, when next, and when it came through. From the captures on both sides of the link.
+"""TCP on connections across a link that failed and was restored: the last transmission before the
+restoration, the first one after it, and when data arrived again. From the captures on both sides of the link.
 
-After an outage most systems wait for nothing but TCP: each retransmission doubles the wait for the next one
-(RFC 6298, 5.5), so data may be sent again long after the link is back.
+After an outage most systems wait only for TCP: each retransmission doubles the wait for the next one
+(RFC 6298, 5.5), so data may be retransmitted only long after the link is back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -204,10 +204,11 @@ def _host(end: int, metadata: RunMetadata) -> str:
 
 
 def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
-    """Return how long after the last change TCP tried again between hosts that had tried during the outage.
+    """Return how long after the last change TCP retransmitted between hosts that had sent during the outage.
 
-    The first try of the slowest pair of hosts counts, over old or new connections. None if no outage ended
-    with the last change, no hosts tried, or some never tried again. outages: `schemas.TCP_OUTAGES`.
+    The first transmission of the slowest pair of hosts counts, over old or new connections. None if no outage
+    ended with the last change, no hosts sent during it, or some never sent again. outages:
+    `schemas.TCP_OUTAGES`.
     """
     tried: dict[frozenset[str], bool] = {}
     next_s: dict[frozenset[str], float] = {}

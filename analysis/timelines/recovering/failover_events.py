@@ -151,7 +151,7 @@ def sources(
 
 
 def _add_first(by_host: dict[str, list[tuple[int, str]]], publishers: Collection[str]) -> None:
-    """Assume the publisher as the source of each source that reported none itself."""
+    """Add the publisher as the source of each host that is a source and reported none itself."""
     named = {source for switches in by_host.values() for _, source in switches}
     if publishers:
         by_host |= {host: [(0, min(publishers))] for host in sorted(named - by_host.keys() - set(publishers))}

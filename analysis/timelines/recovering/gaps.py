@@ -2,7 +2,7 @@
 
 Gaps show the effect of a fault if nothing shows the path of events, e.g. if an overlay may route them over
 other regions. A *wait* lasts from when an event was due, or from the arrival of the last one before it, until
-it or a later one arrives; so a publisher's pause is no wait. A wait is a *gap* of a fault if
+it or a later one arrives; so a publisher's pause does not count as a wait. A wait is a *gap* of a fault if
 
 - it begins within the contract's settle time after the fault or, if no event was due in that time, with the
   first event due after the fault; and before the next fault;

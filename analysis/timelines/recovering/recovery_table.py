@@ -210,7 +210,7 @@ def _error_bound_s(pair: dict[str, Any], fault: RunFault, metadata: RunMetadata)
     """Return the error of the pair's times, from the clocks at the fault and at the client."""
     gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways.get(region, ())}
     struck, client = {*gateways, *fault.processes}, pair["client"]
-    if all(metadata.clocks.together(host, client) for host in struck):
+    if all(metadata.clocks.share_clock(host, client) for host in struck):
         return None
     measured = [pair[f"{name}_ns"] for name in ("switch", "catch_up", "settled", "returned")]
     ends_ns = np.array([fault.t_ns, *(fault.t_ns + each for each in measured if each is not None)], np.int64)

@@ -25,7 +25,7 @@ class RunFault:
     applied_ns: int | None
     hops: Mapping[Hop, int] = field(default_factory=dict)  # struck hop -> time applied
     processes: tuple[str, ...] = ()  # hosts of the struck processes
-    only_host: str | None = None  # if it acts on packets from or to this host alone
+    only_host: str | None = None  # if it acts only on packets from or to this host
     apart: frozenset[frozenset[str]] = frozenset()  # pairs of hosts, if it acts only between them
     ended_ns: int | None = None  # when it ended on its processes by itself, after `for`
     struck_at_us: int | None = None  # planned time; None: when a condition is met
@@ -44,7 +44,7 @@ class RunFault:
 
     @property
     def mends(self) -> bool:
-        """Whether it reverts a disturbance rather than making one."""
+        """Whether it reverts a disturbance instead of causing one."""
         return kind_named(self.kind).mends
 
     def is_at_once_with(self, other: "RunFault") -> bool:

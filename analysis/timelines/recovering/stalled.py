@@ -1,5 +1,5 @@
-"""Names the clients to which a stream never came again after the last change, with the last packet that each
-received from where the stream came.
+"""Names the clients that never received a stream again after the last change, and the last packet that each
+received from the stream's last source.
 """
 
 from collections.abc import Iterator, Mapping

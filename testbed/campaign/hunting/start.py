@@ -174,6 +174,6 @@ def _summed_up(directory: HuntDirectory, before: HuntProgress) -> int:
     runs = progress.runs
     findings = f"{len(found)} finding{'s' if len(found) != 1 else ''}"
     click.echo(f"{findings} in {directory.path}, of {runs} run{'s' if runs != 1 else ''}")
-    if not found and progress.of_use <= (before.of_use if runs > before.runs else 0):
-        raise MachineError(f"{directory.path}: {progress.no_use()}")
+    if not found and progress.usable_runs <= (before.usable_runs if runs > before.runs else 0):
+        raise MachineError(f"{directory.path}: {progress.unusable_reason()}")
     return exit_codes.FAILED if found else exit_codes.FINE

@@ -172,7 +172,7 @@ def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
             str(directory.path), None, "", "cannot continue: the suite was changed since it began"
         )
     planned = new_record(file, date.fromisoformat(record.night), commit=None, started_ns=0)
-    record = record.going_on(planned.runs, str(directory.path))
+    record = record.resumed_from(planned.runs, str(directory.path))
     night = _night(directory, record, file, request.options)
     if night.code_changed:
         night.say("note: the code has changed since the night began")

@@ -91,6 +91,6 @@ def test_an_event_to_a_group_is_new_to_servers_and_passed_to_subscribers(tmp_pat
         return list(found["messages"].column("type").to_pylist())
 
     assert types(PUBLISHER) == ["NEW_EVENT"]
-    assert types(PUBLISHER, takers=frozenset({HOST})) == ["PASSED_EVENT"]
+    assert types(PUBLISHER, receivers=frozenset({HOST})) == ["PASSED_EVENT"]
     assert types(HOST) == ["NEW_EVENT"]
     assert types(HOST, serves=False) == ["PASSED_EVENT"]

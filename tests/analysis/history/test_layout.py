@@ -39,7 +39,7 @@ def test_an_expectation_may_have_no_value() -> None:
         (changed("schema", pa.array([None], pa.int32())), "has rows without a `schema`"),
         (changed("value", pa.array([None], pa.float64())), "has rows without a `value`"),
         (changed("value", ["much"]), "has a column `value` of string, not double"),
-        (rows().drop_columns(["metric"]), "is no file of a history's metrics: it has no column `metric`"),
+        (rows().drop_columns(["metric"]), "is not a file of a history's metrics: it has no column `metric`"),
     ],
 )
 def test_another_layout_is_refused(given: pa.Table, why: str) -> None:

@@ -205,7 +205,7 @@ def test_foreign_files_are_reported_and_untouched(history: History) -> None:
     assert runs(history) == ["a"]
     assert [problem.removeprefix(f"{history.folder}/{RUNS}/") for problem in history.problems] == [
         f"night={NIGHT}/notes.txt is not a file of the history: left out",
-        f"night={NIGHT}/run-theirs.parquet is no file of a history: it has no column `schema`: left out",
+        f"night={NIGHT}/run-theirs.parquet is not a file of a history: it has no column `schema`: left out",
         "night=yesterday is not a night of the history: left out",
     ]
     history.compact(NIGHT)

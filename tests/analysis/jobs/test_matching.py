@@ -117,12 +117,12 @@ SENT = [row("out", (0, number, number)) for number in range(3)]
     [
         (Receivers(ALL), "lost", "lost"),
         (Receivers(ALL - {"b"}), "unseen", "unseen"),
-        (Receivers(ALL, deaf=frozenset("b")), "unseen", "unseen"),
-        (Receivers(ALL, torn=frozenset("b")), "lost", "unseen"),
+        (Receivers(ALL, with_drops=frozenset("b")), "unseen", "unseen"),
+        (Receivers(ALL, truncated=frozenset("b")), "lost", "unseen"),
         (Receivers(ALL, undecoded=frozenset({CONNECTION})), "lost", "unseen"),
-        (Receivers(ALL, torn=frozenset("c"), deaf=frozenset("c")), "lost", "lost"),
+        (Receivers(ALL, truncated=frozenset("c"), with_drops=frozenset("c")), "lost", "lost"),
     ],
-    ids=["whole", "not captured", "dropped packets", "torn", "undecoded", "another's is bad"],
+    ids=["whole", "not captured", "dropped packets", "truncated", "undecoded", "another's is bad"],
 )
 def test_a_message_is_lost_only_if_the_receivers_capture_shows_it(
     receivers: Receivers, overtaken: str, last: str
@@ -142,7 +142,7 @@ def to_group(direction: str, number: int, t_ns: int, host: str = "a") -> Row:
 def test_a_datagram_to_a_group_is_a_message_to_each_host_that_was_a_member() -> None:
     sent = [to_group("out", number, 10 * number) for number in range(3)]
     came = [to_group("in", number, 10 * number + 3, host) for number, host in ((0, "b"), (2, "b"), (0, "c"))]
-    receivers = Receivers(ALL, torn=frozenset("c"), members=MEMBERS)
+    receivers = Receivers(ALL, truncated=frozenset("c"), members=MEMBERS)
     found = match(table(sent), table(came), HOSTS, receivers).to_pylist()
     assert sorted((row["receiver"], row["stream_offset"] // LENGTH, row["fate"]) for row in found) == [
         ("b", 0, "arrived"),
@@ -221,7 +221,7 @@ def test_a_runs_record_names_the_inconclusive_captures(tmp_path: Path) -> None:
     assert set(told) == set(drops)
     assert told["whole"] == Receivers(
         captured=frozenset(drops),
-        deaf=frozenset({"dropping"}),
-        torn=frozenset({"died", "damaged"}),
+        with_drops=frozenset({"dropping"}),
+        truncated=frozenset({"died", "damaged"}),
         undecoded=frozenset({CONNECTION}),
     )

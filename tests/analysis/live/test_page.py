@@ -44,7 +44,7 @@ def board() -> LiveBoard:
         "title": "link-failure", "description": "A link fails.", "run": "a-run", "path": "/runs/a-run",
         "duration_s": 60.0, "charts": live_charts(REGIONS, 60.0),
     })  # fmt: skip
-    made.tell({"phase": "building", "bands": []})
+    made.update({"phase": "building", "bands": []})
     return made
 
 
@@ -76,7 +76,7 @@ def page(browser: Browser, server: PageServer) -> Iterator[Page]:  # noqa: F811
 
 def tell_a_minute(board: LiveBoard) -> None:
     starts = [number / 5 for number in range(150)]
-    board.tell(
+    board.update(
         {
             "phase": "running", "running": True, "elapsed_s": 31.2, "events_per_s": 79_812.4, "p95_ms": 62.25,
             "behind_s": 1.9, "shown_s": 30.0,
@@ -133,8 +133,8 @@ def test_open_pages_load_the_report(page: Page, board: LiveBoard, server: PageSe
         "<!doctype html><title>Passed: link-failure</title><link rel=icon href='data:,'>"
     )
     page.wait_for_selector("#regions .chip")
-    board.tell({"ended": True})
-    board.tell({"report": str(server.report), "verdict": "passed"})
+    board.update({"ended": True})
+    board.update({"report": str(server.report), "verdict": "passed"})
     page.wait_for_url(f"{server.url}report")
     assert page.title() == "Passed: link-failure"
     server.wait_until_left(LOADED_MS / 1000)

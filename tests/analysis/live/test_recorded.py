@@ -87,7 +87,7 @@ def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tupl
     reading = LiveRead(
         run, view.metadata, view.take, on_ready=lambda: None, on_end=lambda: None, now_ns=now_ns
     )
-    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 20 * 10**6})
+    view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 20 * 10**6})
     return view, reading
 
 

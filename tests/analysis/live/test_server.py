@@ -96,8 +96,8 @@ def test_only_reading_is_served(server: PageServer) -> None:
 
 
 def test_a_page_gets_the_whole_state_and_then_changes(server: PageServer, board: LiveBoard) -> None:
-    board.tell({"phase": "building"}, lines=["problem: one"])
-    board.tell({"phase": "running"}, throughput={"r0": [[0.2, 5.0], [0.0, 1.0]]})
+    board.update({"phase": "building"}, lines=["problem: one"])
+    board.update({"phase": "running"}, throughput={"r0": [[0.2, 5.0], [0.0, 1.0]]})
     stream = ask(server, "/events")
     assert stream.headers["Content-Type"].startswith("text/event-stream")
     whole = next_event(stream)
@@ -108,18 +108,18 @@ def test_a_page_gets_the_whole_state_and_then_changes(server: PageServer, board:
         ["problem: one"],
     )
     assert whole["throughput"] == {"r0": [[0.0, 1.0], [0.2, 5.0]]}
-    board.tell({}, latency={"r1": [[0.0, 1.0, 2.0, 3.0]]})
+    board.update({}, latency={"r1": [[0.0, 1.0, 2.0, 3.0]]})
     change = next_event(stream)
     assert "whole" not in change
     assert change["latency"] == {"r1": [[0.0, 1.0, 2.0, 3.0]]}
-    board.tell({}, throughput={"r0": [[0.2, 7.0]]})
+    board.update({}, throughput={"r0": [[0.2, 7.0]]})
     assert board.whole()["throughput"] == {"r0": [[0.0, 1.0], [0.2, 7.0]]}  # a bin told again is replaced
 
 
 def test_at_the_end_page_connections_are_closed(server: PageServer, board: LiveBoard) -> None:
     stream = ask(server, "/events")
     next_event(stream)
-    board.tell({"report": "/runs/x/report.html"})
+    board.update({"report": "/runs/x/report.html"})
     server.stop()
     assert next_event(stream)["status"] == {"report": "/runs/x/report.html"}
     assert stream.read().strip() == b""
@@ -135,7 +135,7 @@ def test_a_slow_page_is_disconnected_and_may_reconnect(
         following = board.follow()
         got = [await anext(following)]
         for number in range(9):
-            board.tell({"elapsed_s": number})
+            board.update({"elapsed_s": number})
         await asyncio.sleep(0)  # lets the loop hand them over
         return got + [text async for text in following]
 

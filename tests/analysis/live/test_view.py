@@ -52,7 +52,7 @@ READ = {CLIENT: ZERO + 11 * S}
 
 
 def test_a_batch_with_a_future_time_stamp_makes_no_bins(view: LiveView) -> None:
-    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(batch_of(later_ns=30 * 86_400 * S), READ)
     rows = view.board.whole()["throughput"]
     assert max(row[0] for each in rows.values() for row in each) < 12
@@ -60,7 +60,7 @@ def test_a_batch_with_a_future_time_stamp_makes_no_bins(view: LiveView) -> None:
 
 
 def test_before_time_0_there_is_a_plan_and_a_phase(view: LiveView) -> None:
-    view.hear({"did": "phase", "phase": "building"})
+    view.handle({"did": "phase", "phase": "building"})
     whole = view.board.whole()
     assert (whole["title"], whole["duration_s"], whole["status"]["phase"]) == (
         "link-failure",
@@ -72,25 +72,25 @@ def test_before_time_0_there_is_a_plan_and_a_phase(view: LiveView) -> None:
 
 
 def test_bands_open_and_close_with_the_changes_of_links(view: LiveView) -> None:
-    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     assert view.disturbances() == []
     for direction in ("forward", "backward"):
-        view.hear(change("blackhole", direction, 5.0))
+        view.handle(change("blackhole", direction, 5.0))
     assert view.disturbances() == ["cut r2–r3"]  # noqa: RUF001
     for direction in ("forward", "backward"):
-        view.hear(change("up", direction, 9.0))
+        view.handle(change("up", direction, 9.0))
     assert view.disturbances() == []
     [band] = view.board.whole()["status"]["bands"]
     assert (band["start_s"], band["end_s"]) == (5.0, 9.0)
 
 
 def test_problems_are_noted(view: LiveView) -> None:
-    view.hear({"did": "problem", "text": "the disk is full"})
+    view.handle({"did": "problem", "text": "the disk is full"})
     assert view.board.whole()["lines"] == ["problem: the disk is full"]
 
 
 def test_batches_become_timelines_with_the_delay_of_the_view(view: LiveView) -> None:
-    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(batch_of(), READ)
     whole = view.board.whole()
     assert whole["throughput"]["r0"][50] == [10.0, 250.0]  # 100 events in 0.2 s at one of two clients
@@ -101,6 +101,6 @@ def test_batches_become_timelines_with_the_delay_of_the_view(view: LiveView) -> 
 def test_events_before_time_0_is_known_are_counted_later(view: LiveView) -> None:
     view.take(batch_of(), READ)
     assert view.board.whole()["throughput"] == {}
-    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take([], READ)
     assert view.board.whole()["throughput"]["r0"][50] == [10.0, 250.0]

@@ -136,7 +136,7 @@ def test_the_live_page(visit: Visit) -> None:
     try:
         page = visit(server.url, server.url)
         rows = [[number / 5, 80_000.0, 60.0, 70.0] for number in range(150)]
-        board.tell(
+        board.update(
             {
                 "phase": HOSTILE, "running": True, "elapsed_s": 31.2, "events_per_s": 79_812.4, "p95_ms": 9.0,
                 "bands": [{"label": HOSTILE, "start_s": 19.0, "end_s": None}], "failed": HOSTILE,
@@ -148,7 +148,7 @@ def test_the_live_page(visit: Visit) -> None:
         expect(page.locator("#lines")).to_contain_text("boom()")
         expect(page.locator("#title")).to_have_text(HOSTILE)
         visit.check(page)
-        board.tell({"ended": True, "verdict": HOSTILE})
+        board.update({"ended": True, "verdict": HOSTILE})
         expect(page.locator("#network")).to_have_text("ended")
         visit.check(page)
     finally:

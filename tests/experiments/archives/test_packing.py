@@ -170,7 +170,7 @@ def test_a_truncated_archive_is_refused_and_leaves_no_files(
     pack(run.path, archive, captures=True)
     whole = archive.read_bytes()
     archive.write_bytes(whole[: int(left * len(whole)) if 0 < left < 1 else int(left)])
-    with pytest.raises(InputError, match=r"is damaged|is truncated|is no packed run"):
+    with pytest.raises(InputError, match=r"is damaged|is truncated|is not a packed run"):
         unpacked(archive, tmp_path / "there")
     assert not list(tmp_path.glob("there/*"))
     assert not list(tmp_path.glob("there/.*"))

@@ -145,7 +145,7 @@ def test_broken_headers_are_refused(archive: Path, there: Path, records: bytes) 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b"\xff", b"{"])
 def test_an_unreadable_run_json_is_refused(archive: Path, there: Path, text: bytes) -> None:
     write(archive, (RUN_JSON, text))
-    refused(archive, there, r"its run\.json is no JSON")
+    refused(archive, there, r"its run\.json is not JSON")
 
 
 @pytest.mark.parametrize("name", ["nights", "history", ".hidden", "run", "20260314T020000Z", "2026\x1b"])

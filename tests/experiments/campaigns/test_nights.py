@@ -88,7 +88,7 @@ def test_make_run_removes_the_content_of_an_earlier_attempt(directory):
 
 
 def test_a_run_directory_is_not_opened_as_a_sweep(tmp_path):
-    with pytest.raises(InputError, match=r"is no directory of a sweep: it has no sweep\.json"):
+    with pytest.raises(InputError, match=r"is not a directory of a sweep: it has no sweep\.json"):
         SweepDirectory.open(tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_a_night_naming_other_directories_moves_none_of_them(tmp_path, field):
     night = NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "small")
     run = night_run(**{field: "../precious" if field == "run" else ("../precious",)})
     night.write(night_record(run))
-    with pytest.raises(InputError, match=r"night\.json.*is no name of a run"):
+    with pytest.raises(InputError, match=r"night\.json.*is not the name of a run"):
         night.read()
 
 

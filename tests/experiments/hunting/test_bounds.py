@@ -19,91 +19,91 @@ from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
 
 
-def why(ground, *disturbances):
+def why(targets, *disturbances):
     """Return why a system need not survive these disturbances; None if it must."""
-    return unsurvivable_reason(disturbances, ground)
+    return unsurvivable_reason(disturbances, targets)
 
 
 def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
-    ground = drawing_of("meghdoot-nemesis").ground(short)
-    assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
+    targets = drawing_of("meghdoot-nemesis").targets(short)
+    assert targets.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
     pause = HuntDisturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
-    assert why(ground, pause) == "pause lasts too long"
-    assert why(ground, replace(pause, for_us=2_800_000)) is None
+    assert why(targets, pause) == "pause lasts too long"
+    assert why(targets, replace(pause, for_us=2_800_000)) is None
 
 
 @pytest.mark.slow
 def test_disk_faults_need_processes_that_store_data():
     fill = HuntDisturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
-    kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
+    kept, not_kept = (drawing_of("nemesis").targets({"parameters.durable": each}) for each in (True, False))
     assert why(kept, fill) is None
     assert why(not_kept, fill) == "fill names an unknown disk"
 
 
 def test_at_least_one_replica_is_undisturbed():
-    ground = drawing_of("nemesis").ground({})
-    assert ground.declared.has("proxy", Trait.REPLICATED)
+    targets = drawing_of("nemesis").targets({})
+    assert targets.declared.has("proxy", Trait.REPLICATED)
     all_but_one = HuntDisturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
-    assert why(ground, all_but_one) is None
+    assert why(targets, all_but_one) is None
     soon = HuntDisturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
-    assert why(ground, all_but_one, soon) == "no replica of r0 is undisturbed"
+    assert why(targets, all_but_one, soon) == "no replica of r0 is undisturbed"
 
 
 def test_replicas_unreachable_for_the_configuration_service_count_as_disturbed():
-    ground = drawing_of("nemesis").ground({})
+    targets = drawing_of("nemesis").targets({})
     apart = HuntDisturbance(
         "separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward"
     )
     other = HuntDisturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
     crash = HuntDisturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
-    assert why(ground, apart, other) is None
-    assert why(ground, apart, crash) is None
-    assert why(ground, apart, other, crash) == "no replica of r0 is undisturbed"
+    assert why(targets, apart, other) is None
+    assert why(targets, apart, crash) is None
+    assert why(targets, apart, other, crash) == "no replica of r0 is undisturbed"
     itself = replace(crash, target=("r0/proxy-2",))
-    assert why(ground, apart, other, itself) is None  # proxy-1 is there
+    assert why(targets, apart, other, itself) is None  # proxy-1 is there
 
 
 def test_a_power_loss_affects_the_whole_region():
-    ground = drawing_of("nemesis").ground({"roles.proxy": 5})
+    targets = drawing_of("nemesis").targets({"roles.proxy": 5})
     power = HuntDisturbance("power", 3_000_000, 500_000, ("r0",))
     pause = HuntDisturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
-    assert why(ground, power) is None
-    assert why(ground, power, pause) == "r0/proxy-4 is disturbed by power and pause at once"
-    assert why(ground, replace(power, target=("r0/proxy-0",))) == "power names an unknown region"
+    assert why(targets, power) is None
+    assert why(targets, power, pause) == "r0/proxy-4 is disturbed by power and pause at once"
+    assert why(targets, replace(power, target=("r0/proxy-0",))) == "power names an unknown region"
 
 
 def test_links_that_are_never_cut_for_good_connect_all_regions():
-    ground = drawing_of("scribe-nemesis").ground({"topology": "three-regions"})
-    severed = [HuntDisturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(ground.links[:2])]
-    assert why(ground, *severed[:1]) is None
-    assert why(ground, *severed) == "regions are cut off from each other for good"
-    assert why(ground, severed[0], replace(severed[1], kind="cut", for_us=1_000_000)) is None
+    targets = drawing_of("scribe-nemesis").targets({"topology": "three-regions"})
+    severed = [HuntDisturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(targets.links[:2])]
+    assert why(targets, *severed[:1]) is None
+    assert why(targets, *severed) == "regions are cut off from each other for good"
+    assert why(targets, severed[0], replace(severed[1], kind="cut", for_us=1_000_000)) is None
     one_way = [replace(each, direction="forward") for each in severed]
-    assert why(ground, *one_way) == "regions are cut off from each other for good"
-    content = drawing_of("meghdoot-nemesis").ground({"topology": "three-regions"})
+    assert why(targets, *one_way) == "regions are cut off from each other for good"
+    content = drawing_of("meghdoot-nemesis").targets({"topology": "three-regions"})
     while_it_is_cut = [severed[0], HuntDisturbance("cut", 9_000_000, 1_000_000, content.links[1])]
     assert why(content, *while_it_is_cut) == "regions are cut off from each other"
 
 
 def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
     shared = {"region": "r0", "publishers": ["r0", "r1"]}
-    ground = drawing_of("nemesis").ground(
+    targets = drawing_of("nemesis").targets(
         {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}
     )
     over, beside = (HuntDisturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
-    assert why(ground, beside) is None
+    assert why(targets, beside) is None
     said = "a publisher is cut off for good from the region of its stream"
-    assert why(ground, over) == said
+    assert why(targets, over) == said
 
 
 def test_permanent_cuts_are_never_restored():
     base = hunt_base(load_experiment("scribe-nemesis"))
-    ground = drawing_of("scribe-nemesis").ground({})
-    severed = HuntDisturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
+    targets = drawing_of("scribe-nemesis").targets({})
+    severed = HuntDisturbance("sever", 3_000_000, 0, targets.links[0], (), "backward")
     after = DisturbanceTrigger("r0/publisher-0", "PUBLISH", 2, 1_000_000)
     for each in (severed, replace(severed, after=after)):
-        (fault,) = experiment_of(base, HuntCase(1, {}, (each,)), ground.topology).faults
+        (fault,) = experiment_of(base, HuntCase(1, {}, (each,)), targets.topology).faults
         assert fault.kind == "cut"
         assert fault.for_us is None
 
@@ -113,57 +113,59 @@ def test_permanent_cuts_are_never_restored():
     [("nemesis", ("proxy",)), ("scribe-nemesis", ("forwarder",)), ("meghdoot-nemesis", ("peer",))],
 )
 def test_only_servers_that_neither_publish_nor_subscribe_are_ended_permanently(name, roles):
-    assert drawing_of(name).ground({}).of_kind("die") == roles
+    assert drawing_of(name).targets({}).of_kind("die") == roles
 
 
 def test_a_permanently_ended_process_is_not_disturbed_again():
-    ground = drawing_of("scribe-nemesis").ground({})
+    targets = drawing_of("scribe-nemesis").targets({})
     died = HuntDisturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
     case = HuntCase(1, {}, (died,))
-    (fault,) = experiment_of(hunt_base(load_experiment("scribe-nemesis")), case, ground.topology).faults
+    (fault,) = experiment_of(hunt_base(load_experiment("scribe-nemesis")), case, targets.topology).faults
     assert (fault.kind, fault.process, fault.at_us) == ("kill", "r0/forwarder-0", 3_000_000)
-    assert why(ground, died) is None
+    assert why(targets, died) is None
     later = HuntDisturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
-    assert why(ground, died, later) == "r0/forwarder-0 is disturbed by die and pause at once"
+    assert why(targets, died, later) == "r0/forwarder-0 is disturbed by die and pause at once"
 
 
 def test_a_delay_smaller_than_the_links_jitter_is_refused():
     link = {"jitter": "9ms"}
     network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
-    ground = drawing_of("nemesis").ground({"topology": network})
+    targets = drawing_of("nemesis").targets({"topology": network})
     slow = HuntDisturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
-    assert why(ground, slow) is None
-    assert why(ground, replace(slow, amount=8_999)) == "delay is less than the link's jitter"
+    assert why(targets, slow) is None
+    assert why(targets, replace(slow, amount=8_999)) == "delay is less than the link's jitter"
 
 
 @pytest.mark.slow
 def test_a_slow_disk_fault_ends_within_the_time_for_disturbances_including_its_last_sync():
-    ground = drawing_of("nemesis-power").ground({})
+    targets = drawing_of("nemesis-power").targets({})
     slow = HuntDisturbance(
-        "slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000
+        "slow-disk", targets.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000
     )
-    assert why(ground, slow) is None
-    assert why(ground, replace(slow, amount=1_000_001)) == "slow-disk is not within the time for disturbances"
+    assert why(targets, slow) is None
+    assert (
+        why(targets, replace(slow, amount=1_000_001)) == "slow-disk is not within the time for disturbances"
+    )
     experiment = experiment_of(
-        hunt_base(load_experiment("nemesis-power")), HuntCase(1, {}, (slow,)), ground.topology
+        hunt_base(load_experiment("nemesis-power")), HuntCase(1, {}, (slow,)), targets.topology
     )
     (fault,) = experiment.faults
     assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
-    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # no process waits for a disk
+    assert "slow-disk" not in drawing_of("scribe-nemesis").targets({}).kinds  # no process waits for a disk
 
 
 def test_a_clock_fault_ends_within_the_time_for_disturbances_and_is_opt_in() -> None:
-    ground = drawing_of("scribe-nemesis", "nemesis.kinds=[cut, clock]").ground({})
-    assert "clock" in ground.kinds
-    assert "clock" not in drawing_of("scribe-nemesis").ground({}).kinds
+    targets = drawing_of("scribe-nemesis", "nemesis.kinds=[cut, clock]").targets({})
+    assert "clock" in targets.kinds
+    assert "clock" not in drawing_of("scribe-nemesis").targets({}).kinds
     name = "r0/member-0"
-    at_us = ground.last_us - 2_000_000
+    at_us = targets.last_us - 2_000_000
     back = HuntDisturbance("clock", at_us, 1_000_000, (name,), (), "backward", amount=1_000_000)
-    assert why(ground, back) is None
+    assert why(targets, back) is None
     late = replace(back, amount=1_000_001)
-    assert why(ground, late) == "clock is not within the time for disturbances"
+    assert why(targets, late) == "clock is not within the time for disturbances"
     (fault,) = experiment_of(
-        hunt_base(load_experiment("scribe-nemesis")), HuntCase(1, {}, (back,)), ground.topology
+        hunt_base(load_experiment("scribe-nemesis")), HuntCase(1, {}, (back,)), targets.topology
     ).faults
     assert (fault.kind, fault.offset_us, fault.for_us) == ("clock", -1_000_000, 1_000_000)
 
@@ -171,13 +173,13 @@ def test_a_clock_fault_ends_within_the_time_for_disturbances_and_is_opt_in() -> 
 def test_shares_of_packets_and_processors_are_drawn_if_the_nemesis_asks() -> None:
     kinds = {"duplicate", "corrupt", "throttle", "memory"}
     drawing = drawing_of("scribe-nemesis", f"nemesis.kinds=[{', '.join(sorted(kinds))}]")
-    ground = drawing.ground({})
-    assert kinds <= set(ground.kinds)
-    assert not kinds & set(drawing_of("scribe-nemesis").ground({}).kinds)
+    targets = drawing.targets({})
+    assert kinds <= set(targets.kinds)
+    assert not kinds & set(drawing_of("scribe-nemesis").targets({}).kinds)
     base, found = hunt_base(load_experiment("scribe-nemesis")), {}
     for case in map(drawing.case, range(60)):
         for each in (each for each in case.disturbances if each.kind in kinds - found.keys()):
-            topology = drawing.ground(case.settings).topology
+            topology = drawing.targets(case.settings).topology
             fault = experiment_of(base, replace(case, disturbances=(each,)), topology).faults[0]
             found[each.kind] = getattr(fault, "duplicate", None) or getattr(fault, "corrupt", None)
             if fault.kind == "throttle":
@@ -192,33 +194,33 @@ def test_packet_selections_name_existing_processes() -> None:
     drawing = drawing_of("scribe-nemesis", *asked)
     base, seen = hunt_base(load_experiment("scribe-nemesis")), set()
     for case in map(drawing.case, range(40)):
-        ground = drawing.ground(case.settings)
+        targets = drawing.targets(case.settings)
         for each in (each for each in case.disturbances if each.kind in {"delay", "loss"}):
-            (fault,) = experiment_of(base, replace(case, disturbances=(each,)), ground.topology).faults
+            (fault,) = experiment_of(base, replace(case, disturbances=(each,)), targets.topology).faults
             seen.add((fault.of is not None, fault.port))
             assert (fault.of,) == (each.others or (None,))
             strange = replace(each, others=("r0/unknown-0",))
-            assert why(ground, strange) == f"{each.kind} names an unknown process"
+            assert why(targets, strange) == f"{each.kind} names an unknown process"
     assert seen == {(False, None), (True, None), (True, 9), (False, 9)}
 
 
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
-    ground = drawing_of("scribe-nemesis").ground({})
+    targets = drawing_of("scribe-nemesis").targets({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
     crashes = [HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
-    assert why(ground, *crashes[:-1]) is None
-    assert why(ground, *crashes) == "too many servers lose their memory at once"
+    assert why(targets, *crashes[:-1]) is None
+    assert why(targets, *crashes) == "too many servers lose their memory at once"
 
 
 def test_isolated_servers_count_like_servers_that_lose_their_memory():
-    ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
+    targets = drawing_of("scribe-nemesis").targets({"roles.member": 2})
     apart = HuntDisturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
     crashes = HuntDisturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
-    assert why(ground, apart, crashes) is None
+    assert why(targets, apart, crashes) is None
     cut = HuntDisturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
-    assert why(ground, apart, cut, crashes) == "too many servers lose their memory at once"
-    assert why(ground, apart, replace(cut, target=("r1", "r2")), crashes) is None
-    assert why(ground, apart, replace(cut, at_us=3_500_001), crashes) is None
+    assert why(targets, apart, cut, crashes) == "too many servers lose their memory at once"
+    assert why(targets, apart, replace(cut, target=("r1", "r2")), crashes) is None
+    assert why(targets, apart, replace(cut, at_us=3_500_001), crashes) is None
 
 
 def test_with_ending_content_subscriptions_one_server_at_a_time_loses_its_memory():
@@ -226,12 +228,12 @@ def test_with_ending_content_subscriptions_one_server_at_a_time_loses_its_memory
     crashes = [
         HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)
     ]
-    assert why(drawing.ground({}), *crashes) is None
-    ground = drawing.ground({"workload.subscriptions.change": "4s"})
-    assert why(ground, *crashes) == "too many servers lose their memory at once"
-    assert why(ground, *crashes[:1]) is None
+    assert why(drawing.targets({}), *crashes) is None
+    targets = drawing.targets({"workload.subscriptions.change": "4s"})
+    assert why(targets, *crashes) == "too many servers lose their memory at once"
+    assert why(targets, *crashes[:1]) is None
     without_copies = {"workload.subscriptions.change": "4s", "parameters.mirror": False}
-    assert why(drawing.ground(without_copies), *crashes[:1]) == "too many servers lose their memory at once"
+    assert why(drawing.targets(without_copies), *crashes[:1]) == "too many servers lose their memory at once"
 
 
 def test_the_offered_load_stays_below_the_link_rates():
@@ -243,9 +245,9 @@ def test_the_offered_load_stays_below_the_link_rates():
         "link": {"rate": "10mbit"},
     }
     large = {"topology": narrow, "workload.event_size": "1000B"}
-    assert drawing.ground({**large, "workload.rate": "10/s"})
+    assert drawing.targets({**large, "workload.rate": "10/s"})
     with pytest.raises(InputError, match="more than a link can carry"):
-        drawing.ground({**large, "workload.rate": "500/s"})
+        drawing.targets({**large, "workload.rate": "500/s"})
     experiment = load_experiment("scribe-nemesis")
     asked = with_settings(hunt_base(experiment), {**large, "workload.rate": "500/s"})
     assert hunt_targets(asked, {}, experiment.nemesis).burden > 1  # as it is written
@@ -253,16 +255,16 @@ def test_the_offered_load_stays_below_the_link_rates():
 
 
 def test_under_content_subscriptions_regions_stay_connected():
-    ground = drawing_of("meghdoot-nemesis").ground({})
-    cuts = [HuntDisturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
-    assert why(ground, *cuts[:-1]) is None
-    assert why(ground, *cuts) == "regions are cut off from each other"
-    assert not {"isolate", "partition"} & set(ground.kinds)
+    targets = drawing_of("meghdoot-nemesis").targets({})
+    cuts = [HuntDisturbance("cut", 3_000_000, 500_000, link) for link in targets.links if "r0" in link]
+    assert why(targets, *cuts[:-1]) is None
+    assert why(targets, *cuts) == "regions are cut off from each other"
+    assert not {"isolate", "partition"} & set(targets.kinds)
 
 
 def test_power_loss_needs_replicas():
-    assert "power" not in drawing_of("scribe-nemesis").ground({}).kinds
-    assert "power" in drawing_of("nemesis").ground({}).kinds
+    assert "power" not in drawing_of("scribe-nemesis").targets({}).kinds
+    assert "power" in drawing_of("nemesis").targets({}).kinds
 
 
 def test_cases_that_need_not_be_survived_are_invalid():
@@ -288,18 +290,18 @@ def test_a_disturbance_ends_before_the_run():
 
 def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():
     settings = {"parameters.advertisement_period": "1s", "parameters.silence_periods": 3.2}
-    ground = drawing_of("nemesis").ground(settings)
-    assert {3_200_000, 2_700_000} <= set(ground.timeouts_us)  # elsewhere, and between proxies
-    assert ground.longest_us == 3_840_000 > ground.nemesis.longest_us
+    targets = drawing_of("nemesis").targets(settings)
+    assert {3_200_000, 2_700_000} <= set(targets.timeouts_us)  # elsewhere, and between proxies
+    assert targets.longest_us == 3_840_000 > targets.nemesis.longest_us
 
 
 @pytest.mark.parametrize(("cut_s", "is_possible"), [(2.0, True), (7.0, False)])
 def test_servers_of_an_isolated_region_do_not_all_lose_their_memory(cut_s, is_possible):
     """No other server has their clients' data."""
     settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
-    ground = drawing_of("scribe-nemesis").ground(settings)
+    targets = drawing_of("scribe-nemesis").targets(settings)
     cut = HuntDisturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))
     one = HuntDisturbance("crash", 10_500_000, 300_000, ("r1/member-0",))
     other = HuntDisturbance("crash", 10_900_000, 300_000, ("r1/publisher-0",))
-    assert why(ground, cut, one) is None
-    assert (why(ground, cut, one, other) is None) == is_possible
+    assert why(targets, cut, one) is None
+    assert (why(targets, cut, one, other) is None) == is_possible

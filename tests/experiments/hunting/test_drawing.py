@@ -36,10 +36,10 @@ NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 def test_the_case_of_every_seed_is_valid_and_reads_back(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
-    ground = drawing.ground(case.settings)
-    assert unsurvivable_reason(case.disturbances, ground) is None
-    experiment = experiment_of(hunt_base(load_experiment(name)), case, ground.topology)
-    assert not list(problems(experiment, ground.topology))
+    targets = drawing.targets(case.settings)
+    assert unsurvivable_reason(case.disturbances, targets) is None
+    experiment = experiment_of(hunt_base(load_experiment(name)), case, targets.topology)
+    assert not list(problems(experiment, targets.topology))
     quiet_us = experiment.duration_us - nemesis.quiet_us
     assert all(nemesis.start_us <= each.at_us <= each.end_us <= quiet_us for each in case.disturbances)
     assert drawing.case(seed) == case
@@ -47,20 +47,20 @@ def test_the_case_of_every_seed_is_valid_and_reads_back(name, seed):
 
 
 def test_some_cases_cut_links_until_a_spanning_tree_is_left():
-    ground = drawing_of("meghdoot-nemesis").ground({})
-    links, regions = {frozenset(link) for link in ground.links}, len(ground.topology.regions)
+    targets = drawing_of("meghdoot-nemesis").targets({})
+    links, regions = {frozenset(link) for link in targets.links}, len(targets.topology.regions)
     shapes, kinds = set(), set()
     for seed in range(20):
-        cuts = thinning_cuts(Random(seed), ground, ())
+        cuts = thinning_cuts(Random(seed), targets, ())
         assert len({(each.kind, each.at_us, each.for_us) for each in cuts}) == 1
         left = links - {frozenset(each.target) for each in cuts}
         assert len(left) == regions - 1
-        assert unsurvivable_reason(cuts, ground) is None  # which asks that they are connected
-        shapes.add(max(sum(region in link for link in left) for region in ground.topology.regions))
+        assert unsurvivable_reason(cuts, targets) is None  # which asks that they are connected
+        shapes.add(max(sum(region in link for link in left) for region in targets.topology.regions))
         kinds.add(cuts[0].kind)
     assert kinds == {"cut", "sever"}, "for a while, and for good"
     assert shapes == {2, 3}, "lines, and stars"
-    assert thinning_cuts(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
+    assert thinning_cuts(Random(1), drawing_of("nemesis").targets({"topology": "line-3"}), ()) == []
 
 
 @pytest.mark.slow
@@ -78,11 +78,11 @@ def test_two_processes_of_a_role_in_any_regions_are_disturbed_at_once():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_servers_end_at_once_as_the_system_must_survive(name):
-    ground = drawing_of(name).ground({})
-    drawn = [ended_servers(Random(seed), ground, ()) for seed in range(30)]
-    assert all(unsurvivable_reason(each, ground) is None for each in drawn)
+    targets = drawing_of(name).targets({})
+    drawn = [ended_servers(Random(seed), targets, ()) for seed in range(30)]
+    assert all(unsurvivable_reason(each, targets) is None for each in drawn)
     names = [[name for each in some for name in each.target] for some in drawn]
-    assert {ground.declared.has(role_of(name), Trait.SERVER) for some in names for name in some} == {True}
+    assert {targets.declared.has(role_of(name), Trait.SERVER) for some in names for name in some} == {True}
     assert max(map(len, names)) > 1
     assert {each.kind for some in drawn for each in some} == {"crash", "die"}
     assert any(len({each.at_us for each in some}) == 1 for some in drawn if len(some) > 1)

@@ -57,5 +57,5 @@ def test_an_incomplete_finding_is_refused(directory: HuntDirectory, content: obj
 
 def test_a_pipe_in_place_of_a_file_is_not_read(directory: HuntDirectory) -> None:
     os.mkfifo(directory.progress_json)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         directory.progress()

@@ -51,12 +51,12 @@ def test_an_invalid_case_is_refused_in_one_line_with_the_field(change, at_fault)
 def test_losses_count_unless_a_region_loses_data_that_only_it_had(kind, durable, lost):
     experiment = load_experiment("nemesis")
     base = hunt_base(experiment)
-    ground = drawing_of("nemesis").ground({})
+    targets = drawing_of("nemesis").targets({})
     target = ("r0/client-0",) if kind == "crash" else ("r0",)
     disturbance = HuntDisturbance(kind, 3_000_000, 500_000, target)
-    assert unsurvivable_reason([disturbance], ground) is None
+    assert unsurvivable_reason([disturbance], targets) is None
     case = HuntCase(1, {"parameters.durable": durable}, (disturbance,))
-    made = experiment_of(base, case, ground.topology)
+    made = experiment_of(base, case, targets.topology)
     assert f"events.lost {lost}" in {each.text for each in made.expect}
     assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
 

@@ -71,7 +71,7 @@ def test_a_changed_field_is_read_or_refused_in_one_line() -> None:
 def test_invalid_attributes_are_refused(wrong: Any) -> None:
     content = whole()
     content["plan"]["workload"]["attributes"] = wrong
-    with pytest.raises(InputError, match="attributes: are no attributes"):
+    with pytest.raises(InputError, match="attributes: are not attributes"):
         record_from_json(content)
 
 

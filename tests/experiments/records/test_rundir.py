@@ -24,7 +24,7 @@ def test_numbers_that_json_does_not_have_are_refused(tmp_path):
 
 
 def test_an_invalid_run_is_bad_input(tmp_path):
-    with pytest.raises(InputError, match=r"is no run directory: it has no run\.json"):
+    with pytest.raises(InputError, match=r"is not a run directory: it has no run\.json"):
         RunDirectory.open(tmp_path)
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(InputError, match=r"run\.json: is not JSON"):

@@ -71,12 +71,12 @@ def test_a_nemesis_loses_no_link_that_is_needed_and_names_parallel_ones(tmp_path
 
 def test_a_hunt_cuts_a_parallel_link_by_its_name(tmp_path):
     experiment = experiment_in(tmp_path, WRITTEN.format(faults="[]"))
-    ground = hunt_targets(hunt_base(experiment), {}, experiment.nemesis)
-    assert ground.links[:2] == (("r0", "r1", "r0-r1"), ("r1", "r0", "backup"))
-    cuts = [HuntDisturbance("sever", 1_000_000 + n, 0, link) for n, link in enumerate(ground.links)]
-    assert unsurvivable_reason([cuts[1], cuts[2]], ground) is None
-    assert unsurvivable_reason([cuts[0], cuts[2]], ground) == "regions are cut off from each other for good"
+    targets = hunt_targets(hunt_base(experiment), {}, experiment.nemesis)
+    assert targets.links[:2] == (("r0", "r1", "r0-r1"), ("r1", "r0", "backup"))
+    cuts = [HuntDisturbance("sever", 1_000_000 + n, 0, link) for n, link in enumerate(targets.links)]
+    assert unsurvivable_reason([cuts[1], cuts[2]], targets) is None
+    assert unsurvivable_reason([cuts[0], cuts[2]], targets) == "regions are cut off from each other for good"
     case = HuntCase(1, {}, (cuts[1],))
-    assert [fault.target for fault in experiment_of(ground.experiment, case, ground.topology).faults] == [
+    assert [fault.target for fault in experiment_of(targets.experiment, case, targets.topology).faults] == [
         "backup"
     ]

@@ -44,13 +44,13 @@ _UNITS_PER_S = {
 _DG_UX = 543  # the major version that its tcpdump writes
 _AIX_VERSION = (2, 2)
 _AIX_LINK_TYPES = {6: 1, 9: 6, 15: 10, 24: 0}  # from RFC 1573's ifType; AIX writes nanoseconds
-_EXCHANGED_AT_TIMES, _EXCHANGED_TRIED = (2, 3), 65_536  # only a packet that was cut off tells
+_EXCHANGED_AT_TIMES, _EXCHANGED_TRIED = (2, 3), 65_536  # known only from a truncated packet
 _TRIED_RECORDS, _APART_S_MAX = 3, 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelArrays:
-    """Rows as arrays of the same length; fields that are no arrays hold for all rows."""
+    """Rows as arrays of the same length; other fields apply to all rows."""
 
     def take(self, rows: RowSelection | npt.NDArray[np.bool_]) -> Self:
         """Return some of the rows, by index, mask or slice."""
@@ -179,7 +179,7 @@ def _variants(magic: int, version: tuple[int, int]) -> tuple[str, ...]:
 def _fits(data: Bytes, form: Format, records: int, *, by_time: bool) -> bool:
     """Return whether the first records of a file have plausible lengths and, by_time, plausible times.
 
-    A cut-off record says nothing.
+    A truncated record is not evidence either way.
     """
     chain, at = form.chain, form.chain.first
     began_s = None

@@ -308,7 +308,7 @@ def test_after_counts_events_from_a_fault(published, capsys, nth, seq):
     ("asked", "code", "said"),
     [
         (["+11", "--after", "cut"], 1, "10 events of stream 2 were published after cut: no event +11"),
-        (["+1", "--after", "cat"], 2, "--after: cat is no fault of this run: known are cut"),
+        (["+1", "--after", "cat"], 2, "--after: cat is not a fault of this run: known are cut"),
         (["+1"], 2, "--after FAULT goes with +N"),
         (["105", "--after", "cut"], 2, "--after FAULT goes with +N"),
         (["+0", "--after", "cut"], 2, "+0 is no sequence number"),

@@ -24,7 +24,7 @@ def test_receivers_of_unknown_payloads_are_reported_for_programs(tmp_path):
     logged(run, one, STRANGER, 64)
     logged(run, one, STRANGER, 65)
     assert notes(run, programs) == [
-        f"{one} got payloads that are no event of the run, the first of 64 B: not_an_event in the log"
+        f"{one} got payloads that are not events of the run, the first of 64 B: not_an_event in the log"
     ]
     logged(run, other, STRANGER, 7)
     assert notes(run, programs)[0].startswith(f"{one} and 1 more got payloads")

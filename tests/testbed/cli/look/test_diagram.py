@@ -78,7 +78,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--from", "3"], "give either --from and --to, or --around"),
         (["--around", "cut", "--from", "3", "--to", "4"], "give either --from and --to, or --around"),
         (["--from", "4", "--to", "3"], "--from 4 is not before --to 3"),
-        (["--from", "nan", "--to", "3"], "nan is no number of seconds"),
+        (["--from", "nan", "--to", "3"], "nan is not a number of seconds"),
         (["--around", "cutt"], "did you mean cut?"),
         (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "no such host: known are"),
         (["--from", "18", "--to", "19", "--type", "gossip"], "no such type of message"),

@@ -41,7 +41,7 @@ def test_a_record_that_is_no_file_is_refused(command, name, make, tmp_path, caps
     run = write_run(tmp_path)
     (run.path / name).unlink()
     make(run.path / name)
-    assert f"{name}: is no regular file: move it away" in refused([*command, str(run.path)], capsys)
+    assert f"{name}: is not a regular file: move it away" in refused([*command, str(run.path)], capsys)
 
 
 @pytest.mark.parametrize(("kind", "command"), [("run", "report"), ("sweep", "report"), ("study", "study")])

@@ -55,7 +55,10 @@ def run(tmp_path: Path) -> RunDirectory:
         (json.dumps({**GOOD, "problems": "none"}), "problems: should be a list"),
         (json.dumps({**GOOD, "times": {"zero\n_ns": "noon"}}), "times.zero _ns: unknown field"),
         (json.dumps({**GOOD, "links_without_emulator": [[]]}), "links_without_emulator.0: should be"),
-        (json.dumps({**GOOD, "cpu": [{"t_ns": 1, "busy": float("nan")}]}), "is not JSON: NaN is no number"),
+        (
+            json.dumps({**GOOD, "cpu": [{"t_ns": 1, "busy": float("nan")}]}),
+            "is not JSON: NaN is not a number",
+        ),
         (json.dumps({**GOOD, "newer": [1]}), "newer: unknown field"),
         (json.dumps({**GOOD, "plan": {**GOOD["plan"], "seed": 2}}), "plan: is not the run's"),
         ("[" * 100_000, "is not JSON"),
