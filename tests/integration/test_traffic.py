@@ -1,4 +1,4 @@
-"""Other people's traffic on real packets: made as asked, counted apart from the system's, and by packets as
+"""Background traffic on real packets: as configured, counted apart from the system's, and by packets as
 much as its generators say; links are judged by all packets.
 """
 
