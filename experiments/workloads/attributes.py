@@ -152,7 +152,7 @@ def number(value: float | str, attribute: content.ContentAttribute, *path: str |
     is_text = attribute.kind in {"string", "date"}
     if isinstance(value, str) != is_text:
         hint = "" if is_text else number_hint(value, is_whole=attribute.is_whole)
-        noun = f"{'an' if attribute.kind == 'integer' else 'a'} {content.NOUNS[attribute.kind]}"
+        noun = content.NOUNS[attribute.kind]
         raise problem(f"should be {noun}, not {value!r:.40}{hint}", *path)
     try:
         return attribute.number(value if isinstance(value, str) else repr(value).removesuffix(".0"))

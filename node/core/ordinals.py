@@ -27,7 +27,7 @@ def date_of(ordinal: int) -> str:
 def of_word(text: str, length: int) -> int:
     """Return the rank of a word of at most `length` letters. Raises ValueError for other words."""
     if not WORD.fullmatch(text) or len(text) > length:
-        raise ValueError(f"{text!r:.40} is no word of at most {length} letters a to z")
+        raise ValueError(f"{text!r:.40} is not a word of at most {length} letters a to z")
     return sum(
         1 + LETTERS.index(letter) * _words_up_to(length - place - 1) for place, letter in enumerate(text)
     )

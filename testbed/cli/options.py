@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class TextParameter(click.ParamType[T]):
-    """A parameter parsed from text by `parse`. If that raises, the error is that the text is no `meaning`."""
+    """A parameter parsed by `parse`. If that raises, the error says that the text is not a `meaning`."""
 
     def __init__(self, name: str, parse: Callable[[str], T], meaning: str) -> None:
         self.name, self._parse, self._meaning = name, parse, meaning
@@ -36,7 +36,7 @@ class TextParameter(click.ParamType[T]):
         try:
             return self._parse(str(value))
         except (ValueError, InvalidOperation):
-            self.fail(f"{value} is no {self._meaning}", param, ctx)
+            self.fail(f"{value} is not a {self._meaning}", param, ctx)
 
 
 class FiniteRange(click.FloatRange):
@@ -44,7 +44,7 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
-        return number if isfinite(number) else self.fail(f"{value} is no finite number.", param, ctx)
+        return number if isfinite(number) else self.fail(f"{value} is not finite.", param, ctx)
 
 
 class QuantityParameter(click.ParamType[int | None]):

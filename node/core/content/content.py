@@ -79,17 +79,19 @@ class ContentAttribute:
             try:
                 return ordinals.of_word(text.lower(), self.length)
             except ValueError:
-                raise ValueError(f"{text!r:.40} is no word of at most {self.length} letters a to z") from None
+                raise ValueError(
+                    f"{text!r:.40} is not a word of at most {self.length} letters a to z"
+                ) from None
         try:
             value = float(ordinals.of_date(text) if self.kind == "date" else text)
         except ValueError:
-            raise ValueError(f"{text!r:.40} is no {NOUNS[self.kind]}") from None
+            raise ValueError(f"{text!r:.40} is not {NOUNS[self.kind]}") from None
         if self.kind == "integer" and not value.is_integer():
-            raise ValueError(f"{text!r:.40} is no {NOUNS[self.kind]}")
+            raise ValueError(f"{text!r:.40} is not {NOUNS[self.kind]}")
         return value
 
 
-NOUNS = {"real": "number", "integer": "integer", "date": "date such as 2002-12-31", "string": "word"}
+NOUNS = {"real": "a number", "integer": "an integer", "date": "a date such as 2002-12-31", "string": "a word"}
 
 
 def attributes_of(workload: Mapping[str, Any]) -> tuple[ContentAttribute, ...]:

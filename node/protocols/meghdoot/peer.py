@@ -154,7 +154,7 @@ class MeghdootPeer(OverlayPeer[MeghdootNode]):
 def _value(attribute: ContentAttribute, given: float | str) -> float:
     """Return a value as a number. Raises ValueError."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
-        raise ValueError(f"{attribute.name}: {given!r:.40} is no {NOUNS[attribute.kind]}")  # noqa: TRY004
+        raise ValueError(f"{attribute.name}: {given!r:.40} is not {NOUNS[attribute.kind]}")  # noqa: TRY004
     try:
         return attribute.number(given if isinstance(given, str) else f"{given:.17g}")
     except ValueError as error:

@@ -213,10 +213,10 @@ def wish(ranges, **attribute):
         (with_one(PRICE, unspecified="100%"), "attributes.0.unspecified: leaves it out of all events: write"),
         (
             with_one(SYMBOL, min="", drawn={"peak": "zzzz"}),
-            "attributes.0.drawn.peak: 'zzzz' is no word of at",
+            "attributes.0.drawn.peak: 'zzzz' is not a word of at",
         ),
         (wish("0%"), "subscriptions.templates.0.ranges.price: selects no value: write more than 0%,"),
-        (with_one(DAY, max="31/Dec/02"), "attributes.0.max: '31/Dec/02' is no date such as"),
+        (with_one(DAY, max="31/Dec/02"), "attributes.0.max: '31/Dec/02' is not a date such as"),
         (with_one(SYMBOL, max="z" * 12), "attributes.0: has more than 11 letters; values:"),
         (with_one(SIDE, values=["a", "b", "a"]), "attributes.0.values: has 'a' twice"),
         (with_one(SIDE, max="z"), "attributes.0.values: cannot be combined with min and max"),
@@ -241,7 +241,7 @@ def test_invalid_attributes_and_ranges_are_refused_in_one_line(fields, said):
     [
         ({"size": "15B"}, "event_size: is less than 2 values need, 16 B"),
         (with_one(PRICE, min=200.0), "should be more than min"),
-        (with_one(VOLUME, max=9.5), "no integer"),
+        (with_one(VOLUME, max=9.5), "not an integer"),
         (
             {"templates": [{"ranges": {"prise": "1%"}}]},
             "ranges.prise: there is no such attribute: did you mean price?",

@@ -68,10 +68,10 @@ def test_a_parquet_file_is_read_with_its_column_types(tmp_path, days):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("1e2", "cheap", "row 3, column open: 'cheap' is no number"),
+        ("1e2", "cheap", "row 3, column open: 'cheap' is not a number"),
         ("1e2", "501", "row 3, column open: '501' is not from 0 to 500"),
-        ("6411700", "6.5", "row 1, column volume: '6.5' is no integer"),
-        ("1998-01-05", "5/Jan/98", "row 2, column Date: '5/Jan/98' is no date such as 2002-12-31"),
+        ("6411700", "6.5", "row 1, column volume: '6.5' is not an integer"),
+        ("1998-01-05", "5/Jan/98", "row 2, column Date: '5/Jan/98' is not a date such as 2002-12-31"),
         ("symbol", "Symbol", "has no column symbol: did you mean Symbol?"),
         ("more", "open", "has several columns open"),
         (TEXT, TEXT.replace(",", ";"), "separates columns by ';': use ','"),
@@ -88,7 +88,7 @@ def test_rows_of_later_blocks_are_numbered_from_the_first_one(tmp_path, monkeypa
     monkeypatch.setattr(event_rows, "BLOCK_BYTES", 1000)
     text = "open\n" + "".join(f"{n / 100}\n" for n in range(5000))
     path = csv(tmp_path, text + "x\n")
-    with pytest.raises(InputError, match="row 5001, column open: 'x' is no number"):
+    with pytest.raises(InputError, match="row 5001, column open: 'x' is not a number"):
         read(path, (OPEN,))
     monkeypatch.setattr(event_rows, "ROWS_MAX", 4000)
     with pytest.raises(InputError, match="has more than 4,000 rows"):
@@ -213,7 +213,7 @@ def test_a_row_file_is_relative_to_its_experiment_and_errors_name_the_field(expe
     csv(experiment.parent, TEXT.replace("1e2", "high"))
     assert refusal(load_experiment, str(experiment)) == (
         f"{experiment}:14: workload.events.file:"
-        f" {experiment.with_name('rows.csv')}: row 3, column open: 'high' is no number"
+        f" {experiment.with_name('rows.csv')}: row 3, column open: 'high' is not a number"
     )
 
 

@@ -38,5 +38,5 @@ def test_dates_count_days(days):
 
 @pytest.mark.parametrize("text", ["aB", "a1", "é", "aaaa", " "])
 def test_words_of_another_length_are_refused(text):
-    with pytest.raises(ValueError, match="no word of at most 3 letters"):
+    with pytest.raises(ValueError, match="not a word of at most 3 letters"):
         of_word(text, 3)

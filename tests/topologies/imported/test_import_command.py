@@ -80,7 +80,7 @@ def test_the_command_prints_what_it_leaves_out(tmp_path, capsys):
     [
         (["--delay", "5"], "--delay: '5' is not a duration"),
         (["--rate", "fast"], "--rate: 'fast' is not a rate"),
-        (["--path-factor", "nan"], "nan is no finite number"),
+        (["--path-factor", "nan"], "nan is not finite"),
         (["--name", "Alps!"], "name"),
         (["-o", "/nowhere/alps.yaml"], "its directory does not exist"),
     ],

@@ -311,7 +311,7 @@ def test_after_counts_events_from_a_fault(published, capsys, nth, seq):
         (["+1", "--after", "cat"], 2, "--after: cat is not a fault of this run: known are cut"),
         (["+1"], 2, "--after FAULT goes with +N"),
         (["105", "--after", "cut"], 2, "--after FAULT goes with +N"),
-        (["+0", "--after", "cut"], 2, "+0 is no sequence number"),
+        (["+0", "--after", "cut"], 2, "+0 is not a sequence number"),
     ],
 )
 def test_invalid_counts_from_a_fault_are_refused(published, capsys, asked, code, said):

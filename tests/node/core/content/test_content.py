@@ -53,12 +53,12 @@ def test_values_are_parsed_and_formatted_as_users_write_them(attribute, text, va
 @pytest.mark.parametrize(
     ("attribute", "text", "said"),
     [
-        (PRICE, "cheap", "'cheap' is no number"),
+        (PRICE, "cheap", "'cheap' is not a number"),
         (PRICE, "500.5", "'500.5' is not from 0 to 500"),
-        (VOLUME, "1.5", "'1.5' is no integer"),
-        (DAY, "30/Jan/98", "no date such as 2002-12-31"),
+        (VOLUME, "1.5", "'1.5' is not an integer"),
+        (DAY, "30/Jan/98", "not a date such as 2002-12-31"),
         (SIDE, "hold", "none of its 2 values"),
-        (SYMBOL, "abcd", "no word of at most 3 letters"),
+        (SYMBOL, "abcd", "not a word of at most 3 letters"),
     ],
 )
 def test_invalid_values_are_refused_with_a_reason(attribute, text, said):

@@ -222,8 +222,8 @@ def test_retransmissions_are_objects_for_programs(shown):
         ("--from 300", "cutset: --from 300: this run ended at "),
         ("--around cut --span 0", "--span 0 is not a time before and after a fault, such as 0.5"),
         ("--from 1 --from 2", "Invalid value for '--from': is given 2 times, but takes one value"),
-        ("--from soon", "soon is no number of seconds, as 19.4 or 200ms"),
-        ("--seq 7..3", "7..3 is no range of sequence numbers, as 48210..48341"),
+        ("--from soon", "soon is not a number of seconds, as 19.4 or 200ms"),
+        ("--seq 7..3", "7..3 is not a range of sequence numbers, as 48210..48341"),
         (
             "--pcap /nowhere/x.pcapng",
             "--pcap /nowhere/x.pcapng: cannot be written: No such file or directory",

@@ -286,7 +286,7 @@ def test_waits_and_disk_budgets_are_parsed_with_units(nights, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--date", "2026-13-01"], "2026-13-01 is no date, as 2026-11-21"),
+        (["--date", "2026-13-01"], "2026-13-01 is not a date, as 2026-11-21"),
         (["--hook", "'"], "is not a command"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--keep", "9"], "'9' is not a size: write one such as 50GB"),
