@@ -34,7 +34,6 @@ STILL_DAYS: Final = 30
 """Age up to which a lasting deterioration is shown."""
 FINDINGS_SHOWN: Final = 6
 EARLIER_SHOWN: Final = 100
-STOPPED_SHOWN: Final = 12
 LINES_SHOWN = 4
 NAMES_SHOWN = 6
 
@@ -76,10 +75,6 @@ def morning_content(
             for suite, night in tonight.items()
         ],
         "strip_nights": STRIP_NIGHTS,
-        "stopped": overview.stopped(
-            [entry for entry in past.entries.values() if not _is_alive(entry, tonight)], newest
-        ),
-        "stopped_shown": STOPPED_SHOWN,
         "problems": past.problems,
     }
 

@@ -1,4 +1,4 @@
-"""Lower part of the morning page: failures, tonight's experiments, and stopped experiments."""
+"""Lower part of the morning page: failures and tonight's experiments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,12 @@ from analysis.history.regressions.findings import (
 from analysis.history.regressions.series import MetricSeries
 from analysis.pages.nights.night_reader import EarlierNights, Levels, NightSuiteEntry, Row
 from analysis.pages.nights.site_paths import Site, run_address, to_comparison, to_entry
-from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
+from analysis.pages.nights.verdicts import SIGNS, Strip, status_of, strip, verdict_text
 from analysis.pages.report.formatting import (
     EN_DASH,
     STATUS_OF_CHANGE,
     change_of,
     change_text,
-    count_of,
     day_text,
     number,
     value_text,
@@ -73,18 +72,6 @@ class SuiteRows:
     name: str
     night: str
     rows: tuple[EntryRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoppedEntry:
-    """An experiment that has not run for long: its last night, and the result."""
-
-    name: str
-    address: str
-    suite: str
-    last: str
-    age: str
-    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +199,3 @@ def _value(
         change_text(change_of(level, value)),
         STATUS_OF_CHANGE[finding.direction] if finding else "",
     )
-
-
-def stopped(entries: Sequence[NightSuiteEntry], newest: str) -> list[StoppedEntry]:
-    """Return experiments that have not run for long, the latest first. newest: the night to count from."""
-    return [
-        StoppedEntry(
-            entry.name,
-            to_entry(*entry.key),
-            entry.suite,
-            day_text(date.fromisoformat(entry.last)),
-            f"{count_of((date.fromisoformat(newest) - date.fromisoformat(entry.last)).days, 'day')} ago",
-            WORDS.get(verdict := worst(entry.nights[entry.last]), verdict),
-        )
-        for entry in sorted(entries, key=lambda entry: entry.last, reverse=True)
-    ]
