@@ -163,7 +163,7 @@ class Processes:
         except ProcessLookupError:
             raise TestbedError(f"{name} is not running") from None
 
-    def go_on(self, node: NodeProcess) -> None:
+    def resume(self, node: NodeProcess) -> None:
         """Continue a process that stopped after a watched message, if it still runs."""
         if node.pid is not None and node.running:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
@@ -276,7 +276,7 @@ class Processes:
             case "reached" if self.on_reached is not None:
                 self.on_reached(node, message["index"], message["time_ns"])
             case "reached":
-                self.go_on(node)
+                self.resume(node)
             case "failed":
                 node.failure = message["problem"]
             case "exited":

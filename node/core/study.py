@@ -76,5 +76,5 @@ class StudyContext(Protocol):
     def processor_s(self) -> float:
         """Return processor seconds so far: to measure speed, not for results."""
 
-    def tell(self, doing: str, done: float) -> None:
+    def report(self, doing: str, done: float) -> None:
         """Show the current step and the progress, from 0 to 1."""

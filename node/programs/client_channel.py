@@ -32,7 +32,7 @@ class ClientChannel:
         self._listening.setblocking(False)
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
-    def say(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a message to the current client, and to each client that connects later."""
         data = json.dumps(message).encode()
         self._sent.append(data)

@@ -227,7 +227,7 @@ class Minder:
             os.killpg(os.getpgrp(), signal.SIGKILL)  # the launcher has ended: nothing waits for this process
         message = json.loads(data)
         if message["do"] in {"go", "stop_drivers", "finish"}:
-            channel.say(message)
+            channel.send(message)
         if message["do"] == "clock":
             self._set_clock(WrongClock(**message["clock"]))
         if message["do"] == "finish":

@@ -170,7 +170,7 @@ class SimulatedNetwork:
         node = self.nodes[name]
         self._give(node, m.Go(node.shows_us(start_us), late_us))
 
-    def tell(self, given: m.Input, role: str | None = None) -> None:
+    def broadcast(self, given: m.Input, role: str | None = None) -> None:
         """Give all nodes (of a role) an input, as the launcher does with StopDrivers and Finish."""
         for node in list(self.nodes.values()):
             if role in {None, node.spec.role}:

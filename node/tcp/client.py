@@ -68,7 +68,7 @@ class SprinklerClient:
             await self._next_batch()
         return event
 
-    def looked(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake waiting tasks after each input of the machine."""
         while self._machine.rejections:
             self._reject(self._machine.rejections.popleft())
@@ -114,7 +114,7 @@ async def connect(spec: NodeSpec, seed: int = 0) -> AsyncIterator[SprinklerClien
     address = next((member.address for member in spec.members if member.name == spec.name), "")
     adapter = Adapter(machine, CODEC, address, outputs)
     client = SprinklerClient(machine, adapter)
-    adapter.after_input = client.looked
+    adapter.after_input = client.wake_waiting
     adapter.give(m.Started())
     try:
         await outputs.is_ready.wait()

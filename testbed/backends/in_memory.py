@@ -104,7 +104,7 @@ class _Record(RunRecordWriter):
             times=Times(started_ns=time_ns(0)),
         )
 
-    def tell(self, did: str, **fields: Any) -> None:
+    def notify(self, did: str, **fields: Any) -> None:
         """Discard the message, because no CLI follows the run."""
 
     def save(self) -> None:

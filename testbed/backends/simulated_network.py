@@ -44,7 +44,7 @@ def make_network(
     contacts, wrong = Contacts(plan), wrong_clocks(plan.changes)
 
     def renewed(spec: NodeSpec) -> NodeSpec:
-        members = contacts.told(spec.name, spec.start)
+        members = contacts.members_for(spec.name, spec.start)
         return spec if members is None else replace(spec, members=tuple(Member(**each) for each in members))
 
     return SimulatedNetwork(
@@ -240,7 +240,7 @@ class SimulatedFaults:
 ACTIONS: Mapping[ProcessAction, Callable[[SimulatedFaults, ProcessChange], None]] = {
     ProcessAction.KILL: lambda faults, it: faults.processes.kill(it.process),
     ProcessAction.STOP: lambda faults, it: faults.processes.stop(it.process),
-    ProcessAction.CONTINUE: lambda faults, it: faults.processes.go_on(it.process),
+    ProcessAction.CONTINUE: lambda faults, it: faults.processes.resume(it.process),
     ProcessAction.RESTART: lambda faults, it: faults.processes.start(it.process),
     ProcessAction.REPLACE: lambda faults, it: faults.processes.replace(it.process),
     ProcessAction.GIVE_UP: lambda faults, it: faults.processes.give_up(it.process),

@@ -60,7 +60,7 @@ class SimulatedProcesses:
         """Notify all others that a process will not come back. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} is running")
-        self.network.tell(m.GiveUp(name))
+        self.network.broadcast(m.GiveUp(name))
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL. Raises TestbedError if it does not run."""
@@ -74,7 +74,7 @@ class SimulatedProcesses:
         self._running(name)
         self.network.stop(name)
 
-    def go_on(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         """Continue a process with SIGCONT. Raises TestbedError if it does not run."""
         if self._running(name).stopped:
             self.network.resume(name)
@@ -119,7 +119,7 @@ class SimulatedProcesses:
         for name, node in list(self.network.nodes.items()):
             if node.stopped:
                 self.kill(name)
-        self.network.tell(m.Finish())
+        self.network.broadcast(m.Finish())
 
     def ended(self, name: str, *, code: int | None, signal: int | None, expected: bool = False) -> None:
         """Record the end of a process."""

@@ -177,7 +177,7 @@ class PhasedSimulation:
         self._runs = True
         self._record.phase(RunPhase.RUNNING)
         duration_us = self._plan.duration_us
-        self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
+        self._record.notify("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
             if change.when is not None:
@@ -188,7 +188,7 @@ class PhasedSimulation:
         self._triggers.disarm()
         self._runs = False
         self._note_waits()
-        self._network.tell(m.StopDrivers())
+        self._network.broadcast(m.StopDrivers())
         self._record.time("stopped_ns", self._now_ns)
 
     def _drain(self) -> None:
@@ -198,7 +198,7 @@ class PhasedSimulation:
             self._advance(self.now_us + min(contract.settle_us, self._plan.drain_us))
         if self._until(self._plan.drain_us, self._processes.everything_delivered):
             self._record.time("drained_ns", self._now_ns)
-        self._record.tell("drained")
+        self._record.notify("drained")
 
     def _end(self) -> None:
         self._processes.finish()
@@ -268,7 +268,7 @@ class PhasedSimulation:
         delivered = self._processes.delivered_per_client()
         rate = (delivered - before) * 1e6 / max(1, self.now_us - before_us)
         self._reported = (self.now_us, delivered)
-        self._record.tell(
+        self._record.notify(
             "progress",
             events_per_s=max(0, round(rate)),
             delivered=round(delivered),

@@ -85,7 +85,7 @@ class StudyTables:
         """Return the processor time of this process; see `node.core.study.StudyContext`."""
         return time.process_time()
 
-    def tell(self, doing: str, done: float) -> None:
+    def report(self, doing: str, done: float) -> None:
         """Report progress; see `node.core.study.StudyContext`."""
         if time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()

@@ -114,7 +114,7 @@ def _next_line(process: RemoteProcess, name: str) -> bytes:
     if line.endswith(b"\n"):
         return line
     code = process.wait()
-    said = process.said()
+    said = process.error_output()
     if "sudo" in said:
         raise MachineError(
             f"{name}: runs need root, and sudo asks for a password ({said}): log in as root, or"

@@ -192,7 +192,7 @@ class SupervisorClient:
                 with self._writing:
                     self._process = None
             code = process.wait()
-            self._error_output = process.said()
+            self._error_output = process.error_output()
             return code
 
     def _handle(self, message: Message, now_ns: int) -> None:

@@ -144,7 +144,7 @@ def _on_exit(context: RunContext, node: NodeProcess) -> None:
     assert node.exit is not None
     if context.throttles.starved(node.name):
         node.exit = replace(node.exit, expected=True, starved=True)
-        context.record.tell("starved", process=node.name, time_ns=node.exit.time_ns)
+        context.record.notify("starved", process=node.name, time_ns=node.exit.time_ns)
     if not node.exit.expected:
         context.record.problem(
             f"{node.name} ended unexpectedly ({node.how_it_ended}): see logs/{node.host}.jsonl"

@@ -59,7 +59,7 @@ async def conduct(
         record.phase(RunPhase.COLLECTED)
     except TestbedError as error:
         record.problem(str(error))
-        record.tell(
+        record.notify(
             "failed", kind="machine" if isinstance(error, MachineError) else "testbed", text=str(error)
         )
         record.note(outcome=Outcome.CRASHED)
@@ -170,7 +170,7 @@ async def _report_progress(context: RunContext) -> None:
         samples.append((time.monotonic(), _delivered_per_client(context)))
         (first_s, first), (last_s, last) = samples[0], samples[-1]
         rate = max(0.0, (last - first) / (last_s - first_s))
-        context.record.tell("progress", events_per_s=round(rate), delivered=round(last))
+        context.record.notify("progress", events_per_s=round(rate), delivered=round(last))
 
 
 def _delivered_per_client(context: RunContext) -> float:

@@ -65,7 +65,7 @@ class Contacts:
         for process in self._all:
             self._near[process.region].append(process)
 
-    def told(self, process: str, start: int) -> list[Member] | None:
+    def members_for(self, process: str, start: int) -> list[Member] | None:
         """Return the members of a process's specification; None if its role does not find others."""
         if process not in self._own:
             return None

@@ -27,7 +27,7 @@ async def drain(context: RunContext) -> None:
         await _wait(context, min(bound_s, INTERRUPTED_DRAIN_S))
     else:
         await context.termination.or_done(_wait(context, bound_s))
-    context.record.tell("drained")
+    context.record.notify("drained")
 
 
 async def _wait(context: RunContext, bound_s: float) -> None:
@@ -72,5 +72,5 @@ async def _report_counts(context: RunContext) -> None:
         delivered = [lowest(clients, context.plan.declared.contract)] if clients else []
         if (published, delivered) != reported:
             reported = (published, delivered)
-            context.record.tell("counts", published=published, delivered=delivered)
+            context.record.notify("counts", published=published, delivered=delivered)
         await asyncio.sleep(TELL_PERIOD_S)

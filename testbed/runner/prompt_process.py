@@ -51,7 +51,7 @@ class PromptProcess:
         """Open the prompt, send `opening`, and answer requests until the user leaves; return the problem or
         None.
         """
-        record.tell("prompt", open=True)
+        record.notify("prompt", open=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(AGREE_TIMEOUT_S):
                 await self._terminal_is_free.wait()
@@ -72,7 +72,7 @@ class PromptProcess:
         finally:
             channel.close()
             await self._end()
-            record.tell("prompt", open=False)
+            record.notify("prompt", open=False)
 
     async def _end(self) -> None:
         process = self._process

@@ -44,7 +44,7 @@ class RunRecordWriter:
         with contextlib.suppress(OSError):  # without the reserve, only a full disk loses the outcome
             os.posix_fallocate(self._reserve.fileno(), 0, RESERVE_BYTES)
 
-    def tell(self, did: str, **fields: Any) -> None:
+    def notify(self, did: str, **fields: Any) -> None:
         """Notify the CLI; a lost message can be read from run.json."""
         self._post({"did": did, **fields})
 
@@ -52,7 +52,7 @@ class RunRecordWriter:
         """Enter a phase; the CLI is notified after the phase is on disk, so that a crash cannot revert it."""
         self.note(phase=phase)
         self.save()
-        self.tell("phase", phase=phase)
+        self.notify("phase", phase=phase)
 
     def time(self, name: str, time_ns: int | None = None) -> int:
         """Record the time of an event (a key of `times`): now, or this CLOCK_REALTIME instant. Return the
@@ -67,12 +67,12 @@ class RunRecordWriter:
         problems = self.content.problems
         if len(problems) < PROBLEMS_MAX and text not in problems:
             self.note(problems=(*problems, text))
-            self.tell("problem", text=text[:1000])
+            self.notify("problem", text=text[:1000])
 
     def change(self, applied: AppliedChange) -> None:
         """Record a change that was applied, or failed, and notify the CLI."""
         self.note(changes=(*self.content.changes, applied.record))
-        self.tell("change", **applied.as_message(), values=change_values(applied.change, self.content.plan))
+        self.notify("change", **applied.as_message(), values=change_values(applied.change, self.content.plan))
         if applied.problem is not None:
             self.problem(applied.problem)
 

@@ -158,7 +158,7 @@ async def run_workload(context: RunContext, until: Until = until_duration_is_ove
     context.network.begin_traces(zero_ns)
     context.processes.go(zero_ns)
     context.record.phase(RunPhase.RUNNING)
-    context.record.tell("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)
+    context.record.notify("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)
     context.traffic.begin(zero_ns)
     async with ProcessStarter(context) as starter:
         await context.termination.or_done(until(context, starter, zero_ns))

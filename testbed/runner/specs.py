@@ -53,7 +53,7 @@ def node_specs(
     wrong = wrong_clocks(plan.changes)
 
     def members_for(name: str) -> list[dict[str, Any]]:
-        contact = contacts.told(name, 0)
+        contact = contacts.members_for(name, 0)
         if contact is not None:
             return contact
         return members if name in unknown else known
@@ -76,7 +76,7 @@ def node_specs(
 
 def spec_for_restart(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Mapping[str, Any]:
     """Return the specification for start number `start`, from 0: a peer gets a contact that runs then."""
-    contact = contacts.told(spec["name"], start)
+    contact = contacts.members_for(spec["name"], start)
     return spec if contact is None else {**spec, "members": contact}
 
 

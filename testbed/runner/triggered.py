@@ -41,8 +41,8 @@ async def apply_triggered(
                 if change is not None and time_ns < until_ns[index]:
                     record(await apply_one(index, change, time_ns, apply))
             finally:
-                processes.go_on(node)
+                processes.resume(node)
     finally:
         processes.on_reached = None
         while not reached.empty():
-            processes.go_on(reached.get_nowait()[0])
+            processes.resume(reached.get_nowait()[0])

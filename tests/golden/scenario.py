@@ -86,7 +86,7 @@ class Scenario(ScriptPlayer):
         self.network.give(service, m.GiveUp(name))
 
     def _go(self) -> None:
-        self.network.tell(m.Go(self.network.clock.now_us))
+        self.network.broadcast(m.Go(self.network.clock.now_us))
 
     def _cut(self, *ways: str) -> None:
         self._change(self.network.cut, self._cuts.append, ways)

@@ -160,7 +160,7 @@ class Chaos:
         for name in list(self.dead):
             self._do("start", name)
         self.cluster.run(now_us + 3 * S)
-        self.cluster.network.tell(m.Nudge())
+        self.cluster.network.broadcast(m.Nudge())
 
     def _cut_or_heal(self) -> None:
         network = self.cluster.network

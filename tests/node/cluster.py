@@ -103,7 +103,7 @@ class Cluster:
         self.network.run(go_us // 2)
         unready = [name for name, node in self.network.nodes.items() if not node.ready]
         assert not unready, f"not ready: {unready}"
-        self.network.tell(m.Go(go_us))
+        self.network.broadcast(m.Go(go_us))
 
     def run(self, until_us: int) -> None:
         """Let time pass."""
@@ -111,7 +111,7 @@ class Cluster:
 
     def drain(self, within_us: int = 10 * S) -> None:
         """Stop the drivers, and let data in flight arrive."""
-        self.network.tell(m.StopDrivers())
+        self.network.broadcast(m.StopDrivers())
         self.network.run(self.network.clock.now_us + within_us)
 
     def machine(self, name: str) -> Any:

@@ -127,7 +127,7 @@ class BoundaryWatch:
         Otherwise nodes that were partitioned, and whose neighbours have failed since, would never meet.
         """
         trusted = [zone for zone, version in self.claims.own.versions.items() if version]
-        strangers = [each for each in self.claims.strange() if not self.reach.is_failed(each)]
+        strangers = [each for each in self.claims.outsiders() if not self.reach.is_failed(each)]
         if trusted and strangers:
             self._turn += 1
             zone = trusted[self._turn % len(trusted)]

@@ -80,7 +80,7 @@ class ClaimAssembly:
     def __init__(self) -> None:
         self._unfinished: dict[Address, _Unfinished] = {}
 
-    def hear(self, claim: Claim, now_us: int) -> ZoneHolder | None:
+    def add(self, claim: Claim, now_us: int) -> ZoneHolder | None:
         """Add a claim; return the node's zones once all of them are known."""
         node = NodeHandle(claim.id, claim.address)
         if claim.count <= 1:
@@ -116,13 +116,13 @@ class ZoneClaims:
 
     # --- Changes
 
-    def have(self, versions: Versions) -> None:
+    def set_own(self, versions: Versions) -> None:
         """Set the zones of this node."""
         self._replace(self.own.node.address, self.own.versions, versions)
         self.own.versions = versions
         self.own.sequence += 1
 
-    def know(self, holder: ZoneHolder) -> None:
+    def update(self, holder: ZoneHolder) -> None:
         """Replace another node's zones; keep its replicas and successors unless it restarted."""
         address = holder.node.address
         before = self.others.get(address)
@@ -144,12 +144,12 @@ class ZoneClaims:
         """Remember the sequence of a node whose zones do not concern this node."""
         address = holder.node.address
         if holder.versions:
-            self.meet(holder.node)
+            self.add_acquaintance(holder.node)
         self._past[address] = max(holder.sequence, self._past.pop(address, 0))
         if len(self._past) > PAST_MAX:
             del self._past[next(iter(self._past))]
 
-    def meet(self, node: NodeHandle) -> None:
+    def add_acquaintance(self, node: NodeHandle) -> None:
         """Remember a node that is not a neighbour: a cut may separate all neighbours, but not this node."""
         self.acquaintances.pop(node.address, None)
         if node.address not in self.others and node.address != self.own.node.address:
@@ -157,7 +157,7 @@ class ZoneClaims:
             if len(self.acquaintances) > ACQUAINTANCES_MAX:
                 del self.acquaintances[next(iter(self.acquaintances))]
 
-    def strange(self) -> list[Address]:
+    def outsiders(self) -> list[Address]:
         """Return the nodes outside the neighbourhood that this node may contact."""
         return list(dict.fromkeys((*self.contacts, *self.acquaintances)))
 
@@ -217,7 +217,7 @@ class ZoneClaims:
         kept = {self.table.owners[row] for row in np.flatnonzero(near)}
         return [address for address in self.others if address not in kept]
 
-    def beside(self, zone: Zone) -> Iterator[tuple[ZoneHolder, Zone]]:
+    def adjacent(self, zone: Zone) -> Iterator[tuple[ZoneHolder, Zone]]:
         """Yield the zones of other nodes that share a face with the given zone, in table order."""
         own = self.own.node.address
         for row in np.flatnonzero(self.table.adjacent(zone)):

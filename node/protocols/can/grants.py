@@ -75,8 +75,8 @@ class Grants:
         self.reach.send(node.address, *neighbours)
         self.territory.give(zone, node, introduced, successors)
         self.reach.send(node.address, *self.claims.own.claim_messages())
-        self.territory.hear(introduced, own.address, is_introduced=True)
-        self.territory.hear_successors(successors)
+        self.territory.claim_received(introduced, own.address, is_introduced=True)
+        self.territory.successors_received(successors)
 
     def to_neighbour(self, node: NodeHandle, zone: Zone, version: int) -> None:
         """Grant a zone to a node that already has zones."""
@@ -88,7 +88,7 @@ class Grants:
 
     def _about(self, zone: Zone) -> list[Any]:
         """Return the claims of the zone's neighbours, for its new owner."""
-        beside = dict.fromkeys(holder for holder, _ in self.claims.beside(zone))
+        beside = dict.fromkeys(holder for holder, _ in self.claims.adjacent(zone))
         messages: list[Any] = []
         for holder in beside:
             messages += (*holder.claim_messages(), *holder.successor_messages())

@@ -50,7 +50,7 @@ class ZoneJoining:
         """Ask the contacts one after the other. is_direct: for part of their own zones."""
         own = self.claims.own
         own.sequence = max(own.sequence, self.reach.now_us)
-        known = [each for each in (*contacts, *self.claims.strange()) if each != own.node.address]
+        known = [each for each in (*contacts, *self.claims.outsiders()) if each != own.node.address]
         self.claims.contacts = tuple(dict.fromkeys(known))[:CONTACTS_MAX]
         self._point, self._is_direct = point, is_direct
         self._attempts = 0
@@ -58,7 +58,7 @@ class ZoneJoining:
 
     def try_again(self) -> None:
         """Repeat the join, through another contact and, unless a point is given, to another point."""
-        contacts = self.claims.strange()
+        contacts = self.claims.outsiders()
         if not contacts:
             return
         own = self.claims.own
@@ -97,7 +97,7 @@ class ZoneJoining:
         if known is not None and known.node == node and known.sequence >= join.sequence:
             return  # a late request: the node already has zones
         # Zones that it had before the join are no longer its own.
-        self.territory.hear(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
+        self.territory.claim_received(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
         point = point_of(join.point)
         zones = self.claims.own.versions
         zone = next((each for each in zones if each.contains(point)), None)

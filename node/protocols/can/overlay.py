@@ -113,7 +113,7 @@ class Can(RoutingNode[Route]):
             Route: self._route,
             Join: lambda address, message, relays: self._join(address, message),
             Claim: self._claim,
-            Successors: lambda address, message, relays: self.territory.hear_successors(message),
+            Successors: lambda address, message, relays: self.territory.successors_received(message),
             Grant: self._grant,
             Granted: lambda address, message, relays: self._grants.granted(message),
             Copy: lambda address, message, relays: self._copy(address),
@@ -341,17 +341,17 @@ class Can(RoutingNode[Route]):
     def _disown(self, address: Address, message: Disown, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self._replicas.disowned(node)
-        self.territory.meet(node, message.sequence)
+        self.territory.check_sequence(node, message.sequence)
 
     def _claim(self, address: Address, message: Claim, relays: Relays | None) -> None:
-        self.territory.hear(message, address, is_introduced=self._joining.is_given_by(address))
+        self.territory.claim_received(message, address, is_introduced=self._joining.is_given_by(address))
         if message.address == address:
             self._replicas.claimed(NodeHandle(message.id, address), message.count)
         self._pass_on_waiting()
 
     def _heartbeat(self, address: Address, message: Heartbeat, relays: Relays | None) -> None:
         self._replicas.addressed(address)
-        self.territory.meet(NodeHandle(message.id, address), message.sequence)
+        self.territory.check_sequence(NodeHandle(message.id, address), message.sequence)
 
     def _answer_claim_request(self, address: Address) -> None:
         messages: list[Any] = list(self.claims.own.claim_messages())
@@ -376,12 +376,12 @@ class Can(RoutingNode[Route]):
         if self.reach.is_to_be_answered(address, message.number):
             alive = Alive(self.own.id, message.number, self.claims.own.sequence)
             self.reach.answer(address, relays, alive)
-            self.territory.meet(NodeHandle(message.id, address), message.sequence)
+            self.territory.check_sequence(NodeHandle(message.id, address), message.sequence)
 
     def _alive(self, address: Address, message: Alive, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self.reach.answered(node, message.number, relays)
-        self.territory.meet(node, message.sequence)
+        self.territory.check_sequence(node, message.sequence)
 
     def failed(self, node: NodeHandle) -> None:
         """See `reachability.ReachabilityWatcher`."""
@@ -417,7 +417,7 @@ class Can(RoutingNode[Route]):
         self._pass_on_waiting()
         if self.claims.original is not None:
             return
-        self._takeover.name_heirs()
+        self._takeover.announce_successors()
         self.territory.contend()
         self._boundary.look_beyond()
         if self._is_leaving:

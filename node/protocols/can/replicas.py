@@ -79,7 +79,7 @@ class Replicas:
             self.reach.send(node.address, Disown(own.node.id, own.sequence))
 
     def _changed(self) -> None:
-        self.takeover.name_heirs()
+        self.takeover.announce_successors()
         self.application.zones_changed()
 
     def introduce(self, holder: ZoneHolder) -> None:

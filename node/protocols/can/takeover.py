@@ -55,7 +55,7 @@ class TakeoverProtocol:
 
     # --- In advance
 
-    def name_heirs(self) -> None:
+    def announce_successors(self) -> None:
         """Send the list of successors to all neighbours if it has changed."""
         own = self.claims.own
         named = own.replicas + tuple(each for each in self.successors() if each not in own.replicas)

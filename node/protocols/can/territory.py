@@ -63,7 +63,7 @@ class Territory:
     def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
         """Add zones to this node, which is no longer a replica. is_announced: the giver informs others."""
         self.claims.original = None
-        self._have(merged_versions(united_versions(self.claims.own.versions, versions)))
+        self._set_own(merged_versions(united_versions(self.claims.own.versions, versions)))
         for zone in versions:
             self._application.gained(zone, giver)
             self.orphans.claimed(zone)
@@ -84,7 +84,7 @@ class Territory:
             versions |= dict.fromkeys(own.without(zone), version)
             if own.intersects(zone):
                 lost.append(own.intersection(zone))
-        self._have(versions)
+        self._set_own(versions)
         for each in lost:
             self._application.gave(each, to)
         if not is_silent:
@@ -95,8 +95,8 @@ class Territory:
                 self._homeless()
             self._application.zones_changed()
 
-    def _have(self, versions: Versions) -> None:
-        self.claims.have(versions)
+    def _set_own(self, versions: Versions) -> None:
+        self.claims.set_own(versions)
         volume = sum(zone.volume for zone in versions)
         rows = [logged(zone, version) for zone, version in versions.items()]
         self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": rows}))
@@ -114,15 +114,15 @@ class Territory:
 
     # --- Messages of others
 
-    def hear(self, claim: Claim, sender: Address, *, is_introduced: bool = False) -> None:
+    def claim_received(self, claim: Claim, sender: Address, *, is_introduced: bool = False) -> None:
         """Process a claim. is_introduced: the sender also informs the claiming node about this one."""
         if claim.address == self._own.address:
             return
-        holder = self._listening.hear(claim, self._reach.now_us)
+        holder = self._listening.add(claim, self._reach.now_us)
         if holder is not None:
             self._learn(holder, sender, is_introduced=is_introduced)
 
-    def hear_successors(self, successors: Successors) -> None:
+    def successors_received(self, successors: Successors) -> None:
         """Record the successors of a node."""
         holder = self.claims.others.get(successors.address)
         known: set[Address] = set()
@@ -133,9 +133,9 @@ class Territory:
                 self._application.zones_changed()
         for node in successors.nodes:
             if node.address not in known:
-                self.claims.meet(node)
+                self.claims.add_acquaintance(node)
 
-    def meet(self, node: NodeHandle, sequence: int) -> None:
+    def check_sequence(self, node: NodeHandle, sequence: int) -> None:
         """Process the sequence of a live node's zones; request the zones if they are unknown."""
         known = self.claims.others.get(node.address)
         for replica in self.claims.own.replicas:
@@ -180,7 +180,7 @@ class Territory:
             self.orphans.returned(holder.node)
         concerns = self.claims.concerns(holder)
         if concerns:
-            self.claims.know(holder)
+            self.claims.update(holder)
             if address == self.claims.original and holder.versions:
                 self.drop_strangers()
             is_own = not self.claims.own.versions  # a replica contacts no neighbour

@@ -91,7 +91,7 @@ class Broker:
             Publish: self._publish,
             Recover: lambda sender, message: self.recovery.take(message, sender),
             Handed: lambda sender, message: self.recovery.doubts.handed(message),
-            Load: self.load.heard,
+            Load: self.load.load_received,
             RecoverAt: lambda sender, message: self.recovery.at(message),
             Climb: self._climb,
         }
@@ -204,10 +204,10 @@ class Broker:
             self.keeping.promote(zone)
             self.recovery.doubts.taken_over(zone)
 
-    def woke(self) -> None:
+    def resumed(self) -> None:
         """Mark this peer's zones as in doubt, since others may have taken them over while it did not run."""
         zones = [each.zone for each in self.held.by_id.values() if self.keeping.is_own(each.zone)]
-        self.recovery.doubts.woke(zone for zone in zones if zone.volume < 1.0)
+        self.recovery.doubts.resumed(zone for zone in zones if zone.volume < 1.0)
 
     # --- Time
 

@@ -163,7 +163,7 @@ class MeghdootNode(OverlayNode):
         super()._wake(now_us)
         if self.can.is_active and self.parameters.heartbeat_us:
             self._emit(m.Log("woke", {}))
-            self.broker.woke()
+            self.broker.resumed()
 
     def _note_lateness(self, now_us: int) -> None:
         """Record a tick that is late by more than the tick interval: this peer lacks processor time."""

@@ -15,7 +15,7 @@ from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
 
 USUAL_US = 500_000
-NEWS_MAX = 64
+CHANGES_MAX = 64
 """Changes of zones that are kept; after more, all zones are read again."""
 
 
@@ -88,7 +88,7 @@ class OverlayView:
 
     def __init__(self) -> None:
         self._can: Can
-        self._news: list[OwnershipChange] = []
+        self._changes: list[OwnershipChange] = []
         self._versions: Versions | None = None
         self._held: tuple[Zone, ...] = ()
 
@@ -98,8 +98,8 @@ class OverlayView:
         can.claims.table.watch = self._on_change
 
     def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
-        if len(self._news) <= NEWS_MAX:
-            self._news.append(OwnershipChange(owner, zone, is_there))
+        if len(self._changes) <= CHANGES_MAX:
+            self._changes.append(OwnershipChange(owner, zone, is_there))
         self._changed()
 
     def held(self) -> Sequence[Zone]:
@@ -109,7 +109,7 @@ class OverlayView:
             self._versions, self._held = versions, tuple(versions)
         return self._held
 
-    def beside(self, zone: Zone) -> ZoneNeighbours:
+    def neighbours(self, zone: Zone) -> ZoneNeighbours:
         """Return the neighbours of a zone that this peer holds."""
         claims = self._can.claims
         table = claims.table
@@ -117,10 +117,10 @@ class OverlayView:
         zones, owners = [table.zones[row] for row in rows], [table.owners[row] for row in rows]
         return ZoneNeighbours(zones, owners, table.low[rows], table.high[rows])
 
-    def news(self) -> Sequence[OwnershipChange] | None:
+    def ownership_changes(self) -> Sequence[OwnershipChange] | None:
         """Return the changes of known zones since the last call, in order; None if there are too many."""
-        news, self._news = self._news, []
-        return news if len(news) <= NEWS_MAX else None
+        changes, self._changes = self._changes, []
+        return changes if len(changes) <= CHANGES_MAX else None
 
     def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
         """Return the holders of a known zone: its owner, then its replicas."""

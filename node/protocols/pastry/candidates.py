@@ -24,7 +24,7 @@ class LeafCandidates:
     reach: Reachability
     _told: dict[Address, NodeHandle] = field(default_factory=dict)
 
-    def hear(self, nodes: Iterable[NodeHandle], told_by: Address) -> None:
+    def add(self, nodes: Iterable[NodeHandle], told_by: Address) -> None:
         """Add nodes that another node considers alive, and probe those that belong in the leaf set."""
         for node in nodes:
             if self.nodes.leaf_set.would_take(node):

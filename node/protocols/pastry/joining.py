@@ -107,7 +107,7 @@ class RingJoining:
     def take_leaves(self, address: Address, message: JoinLeaves) -> None:
         """Process the leaf set of the closest node: its nodes are probed."""
         self.has_leaves = True
-        self.candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
+        self.candidates.add((NodeHandle(message.id, address), *message.nodes), address)
 
     # --- Nodes on the way of a join
 

@@ -309,7 +309,7 @@ class Pastry(RoutingNode[Route]):
             elif other.address not in self._failed and self.leaf_set.would_take(other):
                 reported.append(other)
         if reported:
-            self._candidates.hear(reported, node.address)
+            self._candidates.add(reported, node.address)
         if changed and self.is_active:
             self._application.new_leafs(self.leaf_set)
 

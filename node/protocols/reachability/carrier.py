@@ -83,7 +83,7 @@ class RoutingNode(Generic[R]):
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
         """Process messages from an address, in order; none if only part of a long message has arrived."""
         self.reach.now_us = now_us
-        self.reach.heard(address, None)
+        self.reach.received_from(address, None)
         if not messages:
             self.reach.part_came(address)
         for message in messages:
@@ -99,7 +99,7 @@ class RoutingNode(Generic[R]):
     def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
         if message.target == self.reach.own.address:
             way = message.way[::-1]
-            self.reach.heard(message.source, way)
+            self.reach.received_from(message.source, way)
             self._take(message.source, message.message, way)
         else:
             self.reach.pass_on(message)

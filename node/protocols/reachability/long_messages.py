@@ -46,7 +46,7 @@ class LongMessages:
         times.told_us = now_us
         return True
 
-    def told(self, address: Address, now_us: int) -> None:
+    def notified(self, address: Address, now_us: int) -> None:
         """Record a notification that parts of a message from this node arrive."""
         self._times.setdefault(address, _PartTimes()).coming_us = now_us
 

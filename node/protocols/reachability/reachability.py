@@ -229,7 +229,7 @@ class Reachability:
 
     # --- Receiving
 
-    def heard(self, address: Address, relays: Relays | None) -> None:
+    def received_from(self, address: Address, relays: Relays | None) -> None:
         """Record that messages arrived from a node, directly or through relays."""
         times = self._times[address]
         times.heard_us = self.now_us
@@ -487,7 +487,7 @@ class Reachability:
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
         """Process the answer to a ping, and answer a ping in it. Number 0: see `Pong`."""
         if not pong.number and relays is None:
-            self._long_messages.told(address, self.now_us)
+            self._long_messages.notified(address, self.now_us)
         if pong.back and relays is None:
             self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
         asked, sent_us, on_rtt = self._pings.pop(pong.number, (None, 0, None))

@@ -85,7 +85,7 @@ class ScribeNode(OverlayNode):
 
     def _wake(self, now_us: int) -> None:
         super()._wake(now_us)
-        self._succession.woke()
+        self._succession.resumed()
 
     def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""

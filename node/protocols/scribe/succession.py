@@ -57,7 +57,7 @@ class RootSuccession:
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
         topic.is_handing_over, topic.root_since_us = False, self._trees.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
-        self._trees.tell_paths(topic)
+        self._trees.send_paths(topic)
         topic.asked, topic.nearest = set(), set()
         self._ask_nearest(topic)
         topic.is_settling = (bool(topic.asked) or self.is_just_left) and not topic.has_positions
@@ -77,7 +77,7 @@ class RootSuccession:
             self._events.ask_before(topic, address)
             self._events.ask(topic, address, is_last_told=True)
 
-    def woke(self) -> None:
+    def resumed(self) -> None:
         """Ask all nearest nodes again, after this node did not run: others may have been roots meanwhile."""
         for topic in self._trees.topics.values():
             if topic.is_root:

@@ -252,7 +252,7 @@ class TopicTrees:
         if topic.is_behind(Position(*each) for each in asked.items()):
             self.events.ask(topic, child.node.address)
 
-    def tell_paths(self, topic: Topic) -> None:
+    def send_paths(self, topic: Topic) -> None:
         """Send all children the path from the root."""
         for child in topic.children.values():
             if child.waiting is None:
@@ -309,7 +309,7 @@ class TopicTrees:
             self._set_retry(topic)
         elif path != topic.path:
             topic.path = path
-            self.tell_paths(topic)
+            self.send_paths(topic)
 
     # --- Leaving
 

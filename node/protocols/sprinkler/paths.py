@@ -39,7 +39,7 @@ class RegionPaths:
         self._changed = False
         self._is_tail = False
         self._pause_us = node.parameters.advertisement_period_us // TIMES_A_PERIOD
-        self._untold = False  # the latest paths have not been sent to the other regions
+        self._is_unsent = False  # the latest paths have not been sent to the other regions
         self._pause_until_us = 0
 
     def set(self, paths: Mapping[int, Path]) -> None:
@@ -52,7 +52,7 @@ class RegionPaths:
         self._changed |= paths != self._paths
         self._paths = paths
 
-    def tell(self, channel: SprinklerChannel) -> None:
+    def send_to(self, channel: SprinklerChannel) -> None:
         """Send the paths to a channel that has just opened, or that follows this replica from now on."""
         self._node.send(channel, self._paths)
 
@@ -61,18 +61,18 @@ class RegionPaths:
         changed = self._changed or is_tail > self._is_tail
         self._changed, self._is_tail = False, is_tail
         if changed and successor is not None:
-            self.tell(successor)
-        self._untold = is_tail and (self._untold or changed)
-        if not self._untold:
+            self.send_to(successor)
+        self._is_unsent = is_tail and (self._is_unsent or changed)
+        if not self._is_unsent:
             return
         if self._node.now_us < self._pause_until_us:
             if changed:
                 self._node.emit(m.SetTimer(PATHS, self._pause_until_us))
             return
-        self._untold, self._pause_until_us = False, self._node.now_us + self._pause_us
+        self._is_unsent, self._pause_until_us = False, self._node.now_us + self._pause_us
         for channel in list(self._node.channels.values()):
             if channel.role is Role.PROXY and not self._node.is_ours(channel.name):
-                self.tell(channel)
+                self.send_to(channel)
 
 
 def message_of(paths: Mapping[int, Path]) -> Paths:

@@ -234,7 +234,7 @@ class Proxy(Participant):
         region = self.chains.region_of(channel.name)
         if self.head is None or region is None or region == self.region or not message.counters:
             return
-        self.head.heard(region, message.counters)
+        self.head.counters_reported(region, message.counters)
         self.head.sources.advertised(channel.name, message.counters, self.now_us)
 
     def _receive_paths(self, channel: SprinklerChannel, message: Paths) -> None:
@@ -248,11 +248,11 @@ class Proxy(Participant):
 
     def _note_advertisement(self, channel: SprinklerChannel, message: Advertisement) -> None:
         if self.head is not None:
-            self.head.heard(channel.name, message.counters)
+            self.head.counters_reported(channel.name, message.counters)
 
     def _subscribe(self, channel: SprinklerChannel, message: Subscribe) -> None:
         if self.tail.subscribe(channel, message) and self.head is not None and message.stream in self.own:
-            self.head.heard("", (Counter(message.stream, message.cnt),))
+            self.head.counters_reported("", (Counter(message.stream, message.cnt),))
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
         """Send Subscribe(p', s, cnt) of Fig. 1, for `sources`."""
@@ -308,7 +308,7 @@ class Proxy(Participant):
         self.chain.opened(channel)
         self.tail.dissemination.opened(channel)
         if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
-            self._paths.tell(channel)
+            self._paths.send_to(channel)
 
     def lost(self, channel: SprinklerChannel, reason: str) -> None:
         """Forget the subscriptions of a lost channel, and find other sources for its streams."""
@@ -387,7 +387,7 @@ class Proxy(Participant):
         """Store a batch in Hist; the end of this input sends it down the chain, or commits it."""
         assert self.head is not None or self.chain.follows, "events without a predecessor"
         if batch.stream in self.own and batch.kind not in PLACEHOLDERS:
-            self.stream_clocks[batch.stream].heard(batch.time_us, self.now_us)
+            self.stream_clocks[batch.stream].observe(batch.time_us, self.now_us)
         self.history.append(batch)
         self.journal.write(batch)
         self.chain.grew(batch.stream)
@@ -398,7 +398,7 @@ class Proxy(Participant):
 
     def followed(self, channel: SprinklerChannel) -> None:
         """Send the paths to a new successor."""
-        self._paths.tell(channel)
+        self._paths.send_to(channel)
 
     def committed(self, stream: int) -> None:
         """Handle that the whole chain has more of this stream."""

@@ -19,7 +19,7 @@ class StreamClock:
         self._ahead_us: int | None = None  # the stream's time minus the own clock
         self._last_us = 0
 
-    def heard(self, stamp_us: int, now_us: int) -> None:
+    def observe(self, stamp_us: int, now_us: int) -> None:
         """Update the offset from a received event's stamp."""
         ahead_us = stamp_us - now_us
         if self._ahead_us is None or ahead_us > self._ahead_us:

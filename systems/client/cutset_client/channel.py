@@ -34,7 +34,7 @@ class HostChannel:
         self._thread = threading.Thread(target=self._run, name="cutset", daemon=True)
         self._thread.start()
 
-    def say(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send a message to the host process; it is lost if that has ended."""
         try:
             self._socket.send(json.dumps(message).encode())
@@ -78,7 +78,7 @@ class HostChannel:
         progress = self._progress()
         if progress != self._last_progress:
             self._last_progress = progress
-            self.say({"did": "progress", **progress})
+            self.send({"did": "progress", **progress})
 
     def _stop(self) -> None:
         self.stopped.set()

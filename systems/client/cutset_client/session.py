@@ -79,11 +79,11 @@ class Session:
         """Report that the client is connected and has its first subscriptions; idempotent."""
         if self._subscriber is not None:
             self._subscriber.subscribed()
-        self._channel.say({"did": "ready"})
+        self._channel.send({"did": "ready"})
 
     def log(self, event: str, fields: Mapping[str, Any]) -> None:
         """Write a line to the host's log, as a warning."""
-        self._channel.say({"did": "log", "event": event, "fields": dict(fields)})
+        self._channel.send({"did": "log", "event": event, "fields": dict(fields)})
 
     def wait_until_finished(self, timeout_s: float | None = None) -> bool:
         """Wait until the run is over; returns false after a timeout."""

@@ -36,7 +36,7 @@ SWEEP = SweepDirectory.RECORD
 
 
 def new_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> Path:
-    """Create a study below `out` that `go_on` runs."""
+    """Create a study below `out` that `resume_study` runs."""
     with _writing(out):
         directory = StudyDirectory.create(out, plan[1], datetime.now(UTC), secrets.token_hex(3))
         directory.write(_record(plan, seeds))
@@ -55,7 +55,7 @@ def _writing(folder: Path) -> Iterator[None]:
 def run_studies(
     plans: Sequence[StudyPlan], files: Sequence[ExperimentFile], seeds: Sequence[int], out: Path
 ) -> Path:
-    """Create a folder of studies and sweeps below `out` that `go_on` runs as one list of jobs.
+    """Create a folder of studies and sweeps below `out` that `resume_study` runs as one list of jobs.
 
     files: the experiments of the sweeps. Raises InputError if one of them has an invalid combination.
     """
@@ -79,7 +79,7 @@ def _record(plan: StudyPlan, seeds: Sequence[int]) -> StudyRecord:
     return StudyRecord(system, study, parameters, tuple(seeds), commit() or "")
 
 
-def go_on(path: Path, *, is_published: bool = False) -> int:
+def resume_study(path: Path, *, is_published: bool = False) -> int:
     """Run what is not done of a study or sweep, or of all in a folder, and write the pages.
 
     is_published: also put the numbers into docs/results/. Return the exit code. Raises InputError if there is

@@ -74,7 +74,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
         for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
         return None
-    from testbed.campaign.sweeps.study import go_on, new_study, run_studies
+    from testbed.campaign.sweeps.study import new_study, resume_study, run_studies
 
     with handling({signal.SIGTERM: interrupt}):
         seeds = range(seed, seed + repeat)
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
                 problem = f"no study is after a paper {paper!r:.40}; `cutset study` lists all"
                 raise InputError("--paper", None, "", problem)
             resume = run_studies(plans, sweeps, seeds, out)
-        return go_on(
+        return resume_study(
             resume or new_study(chosen_study(str(study), overrides), seeds, out), is_published=publish
         )
 

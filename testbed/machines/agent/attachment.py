@@ -70,7 +70,7 @@ class Attachment:
         self._next: int | None = None  # the next retained message; None until the controller has begun
         self._unsent = bytearray()
 
-    def hear(self) -> Iterator[Message] | None:
+    def messages(self) -> Iterator[Message] | None:
         """Return the controller's messages; None if it sent nothing.
 
         Raises ConnectionError if it has disconnected; the iterator raises LineError.
@@ -87,7 +87,7 @@ class Attachment:
         """Start sending the retained messages from this number on."""
         self._next = max(0, number)
 
-    def tell(self, line: bytes) -> None:
+    def send(self, line: bytes) -> None:
         """Send a short-lived message if the controller has begun and there is room."""
         if self._next is not None and len(self._unsent) < UNSENT_BYTES_MAX:
             self._unsent += line

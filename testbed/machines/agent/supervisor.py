@@ -140,7 +140,7 @@ class Supervisor:
     def _send(self, message: Message) -> None:
         if message.get("did") in PASSING:
             if self._attached is not None:
-                self._attached.tell(line_of(message))
+                self._attached.send(line_of(message))
         else:
             self._retained.add(message)
         self._flush()
@@ -157,7 +157,7 @@ class Supervisor:
         if attached is not self._attached:
             return
         try:
-            for message in attached.hear() or ():
+            for message in attached.messages() or ():
                 self._deadline_s = self._now_s() + self._lease_s
                 self._do(attached, message)
         except (ConnectionError, ValueError, KeyError, TypeError, OverflowError):
@@ -171,7 +171,7 @@ class Supervisor:
         match message["do"]:
             case "clock":
                 answer = {"did": "clock", "id": message["id"], "time_ns": self._now_ns()}
-                attached.tell(line_of(answer))
+                attached.send(line_of(answer))
             case "bye":
                 self._dismissed = True
             case _:

@@ -271,7 +271,7 @@ class _MachineReceiver(threading.Thread):
         try:
             return session.run()
         except (OSError, EOFError) as error:
-            raise EOFError(sanitize(stream.said()) or str(error)) from None
+            raise EOFError(sanitize(stream.error_output()) or str(error)) from None
         finally:
             self.disconnect()
             self._stream = None

@@ -90,7 +90,7 @@ def send_if_lacking(
             answer = _answer(process)
         if answer not in {"have", "unpacked"}:
             process.wait()
-            said = process.said() or "no error was reported"
+            said = process.error_output() or "no error was reported"
             raise TestbedError(f"{connection.machine.name}: cannot deploy {what}: {said}")
         return answer == "unpacked"
 

@@ -46,12 +46,12 @@ class Completed:
 
     code: int
     stdout: bytes
-    said: str  # its standard error, as one line
+    error_output: str  # its standard error, as one line
 
     @property
     def why(self) -> str:
         """Why it failed: what it said, or else how it ended."""
-        return self.said or how_ended(self.code)
+        return self.error_output or how_ended(self.code)
 
 
 def how_ended(code: int) -> str:
@@ -173,7 +173,7 @@ class SshConnection:
                 if len(output) > OUTPUT_BYTES_MAX:
                     most = OUTPUT_BYTES_MAX >> 20
                     raise TestbedError(f"{self.machine.name}: {argv[0]} printed more than {most} MiB")
-            return Completed(process.wait(), bytes(output), process.said())
+            return Completed(process.wait(), bytes(output), process.error_output())
 
     def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
         return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
@@ -263,7 +263,7 @@ class RemoteProcess:
         with suppress(OSError):  # it ended already
             self._channel.shutdown_write()
 
-    def said(self) -> str:
+    def error_output(self) -> str:
         """Return its standard error so far, as one sanitized line."""
         while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
             chunk = self._channel.recv_stderr(4096)

@@ -24,7 +24,7 @@ def network():
         if spec.name not in NEW:
             found.start(spec.name)
     found.run(S // 2)
-    found.tell(m.Go(S))
+    found.broadcast(m.Go(S))
     return found
 
 
@@ -47,7 +47,7 @@ def test_newcomers_get_every_event_and_become_neighbours():
         assert set(others) & neighbours(found, name)
         came = {peer for other in others for peer in found.nodes[other].machine.channels}
         assert name in came, "others are connected with it"
-    found.tell(m.StopDrivers())
+    found.broadcast(m.StopDrivers())
     found.run(10 * S)
     counts = {name: len(rows(found, name)) for name in (*others, *NEW)}
     assert len(set(counts.values())) == 1, counts

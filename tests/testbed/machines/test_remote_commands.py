@@ -45,7 +45,7 @@ def test_arguments_arrive_unchanged(connection: SshConnection) -> None:
 
 def test_a_command_gets_its_input_and_its_output_is_returned(connection: SshConnection) -> None:
     done = connection.run(["sh", "-c", "cat; echo oops >&2; exit 3"], data=b"\0\xff" * 300_000)
-    assert (done.code, done.stdout, done.said) == (3, b"\0\xff" * 300_000, "oops")
+    assert (done.code, done.stdout, done.error_output) == (3, b"\0\xff" * 300_000, "oops")
 
 
 def test_a_command_that_reads_no_input_has_its_own_exit_code(connection: SshConnection) -> None:

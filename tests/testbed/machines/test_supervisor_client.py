@@ -46,7 +46,7 @@ class Session:
         assert self._code is not None
         return self._code
 
-    def said(self) -> str:
+    def error_output(self) -> str:
         return NO_SUPERVISOR_TEXT if self._code == NO_SUPERVISOR else ""
 
     @property

@@ -32,7 +32,7 @@ class Played:
             time=self.note_time,
             problem=self.problems.append,
             phase=lambda _: None,
-            tell=lambda *_, **__: None,
+            notify=lambda *_, **__: None,
         )
         self.processes = SimpleNamespace(go=self.went.append, stop_drivers=lambda: None)
 

@@ -100,7 +100,7 @@ def test_without_running_processes_there_is_no_contact():
     names = [f"r{n}/{role}-0" for n in range(4) for role in ("publisher", "member")]
     faults = [f"{{at: 20s, kill: {name}}}" for name in names]
     plan = with_faults(*faults, *(f"{{at: 30s, restart: {name}}}" for name in names), members=1)
-    told = [Contacts(plan).told(name, 1) for name in names]
+    told = [Contacts(plan).members_for(name, 1) for name in names]
     assert told[0] == []
     assert all(len(each) == 1 for each in told[1:])
 

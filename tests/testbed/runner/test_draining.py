@@ -53,7 +53,7 @@ class Draining:
         record = SimpleNamespace(
             content=SimpleNamespace(times=Times(stopped_ns=0)),
             phase=lambda _: None,
-            tell=self.told.append,
+            notify=self.told.append,
             time=self._note,
         )
         context = SimpleNamespace(

@@ -55,7 +55,7 @@ def execute(parameters: FailuresParameters, given: StudyContext) -> None:
         for number, (name, variant) in enumerate(VARIANTS.items()):
 
             def tell(doing: str, done: float, number: int = number, name: str = name) -> None:
-                given.tell(f"{name}: {doing}", (number + done) / len(VARIANTS))
+                given.report(f"{name}: {doing}", (number + done) / len(VARIANTS))
 
             scenario = _Scenario(parameters, given, deepcopy(given.rng), variant)
             scenario.run(tell)

@@ -28,7 +28,7 @@ def execute(parameters: HopsParameters, given: StudyContext) -> None:
                 if count in sizes:
                     _write(peers, attributes, parameters.routes, given)
                     part = number + count / parameters.peers
-                    given.tell(f"{2 * attributes} dimensions, {count} peers", part / len(counts))
+                    given.report(f"{2 * attributes} dimensions, {count} peers", part / len(counts))
 
 
 def _workload(attributes: int) -> Mapping[str, Any]:

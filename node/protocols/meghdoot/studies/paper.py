@@ -113,7 +113,7 @@ class PaperSimulation:
                 looked_at = done
                 peers.look_round()
             if done % TELL_EACH == 0:
-                given.tell(f"{published} events, {len(peers.nodes)} peers", done / len(order))
+                given.report(f"{published} events, {len(peers.nodes)} peers", done / len(order))
 
     def _joining(self, messages: int) -> int:
         """Return how many peers join after an action that took this number of messages."""

@@ -122,7 +122,7 @@ class Peers:
 
         def look(node: MeghdootNode) -> None:
             node.broker.tick()
-            node.broker.load.tell()
+            node.broker.load.send_load()
 
         for address in self.nodes:
             self._do(address, look)

@@ -32,7 +32,7 @@ def execute(parameters: ReadingsParameters, given: StudyContext) -> None:
             row = _row(PaperParameters(**shared, **reading), given, parameters.events_after_joins)
         gc.collect()  # peers refer to each other
         given.write("readings", {name: [value] for name, value in (reading | row).items()})
-        given.tell(f"{', '.join(reading.values())}: {row['zones']} zones", (number + 1) / len(readings))
+        given.report(f"{', '.join(reading.values())}: {row['zones']} zones", (number + 1) / len(readings))
 
 
 def _row(parameters: PaperParameters, given: StudyContext, events: int) -> dict[str, float]:

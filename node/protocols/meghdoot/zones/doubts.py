@@ -84,7 +84,7 @@ class DoubtfulZones:
         """Add a zone that came without its data and without copies that had moved there."""
         self._doubts.append(DoubtfulZone(zone, self._until_us()))
 
-    def woke(self, zones: Iterable[Zone]) -> None:
+    def resumed(self, zones: Iterable[Zone]) -> None:
         """Add this peer's zones, since it did not run for some time.
 
         A temporary owner learns this before the zones are recovered. Owners of zones that this peer

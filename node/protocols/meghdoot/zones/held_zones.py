@@ -1,8 +1,8 @@
 """The zones that a peer holds, and their neighbours, to which events go from each.
 
 If a neighbour has replicas, events go to it and them in turn (4.1). Changes of neighbours are applied on the
-next query (`Overlay.news`): in a space of many dimensions each join concerns hundreds of zones, and a zone
-has hundreds of neighbours.
+next query (`OverlayView.ownership_changes`): in a space of many dimensions each join concerns hundreds of
+zones, and a zone has hundreds of neighbours.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class HeldZone:
         self.id = zone_id(zone)
         self._overlay = overlay
         self._turns = turns
-        around = overlay.beside(zone)
+        around = overlay.neighbours(zone)
         known = list(zip(around.owners, around.zones, strict=True))
         self._next = NextZones(zone, around.low, around.high)
         self._beside = {row: known[row] for row in self._next.rows}
@@ -42,10 +42,10 @@ class HeldZone:
             self._steps = steps_of_zone(self.zone)
         return self._steps
 
-    def hear(self, news: Sequence[OwnershipChange]) -> None:
+    def apply(self, changes: Sequence[OwnershipChange]) -> None:
         """Apply changes of neighbours, and forget their holders, which may have changed as well."""
         self._holders.clear()
-        for each in news:
+        for each in changes:
             if each.is_there:
                 self._add(each.owner, each.zone)
             else:
@@ -91,7 +91,7 @@ class HeldZone:
 
     def _unserved(self, region: SpaceRegion, rows: Sequence[int]) -> Sequence[int]:
         """Return the neighbours to which no neighbour on this zone's lower right could forward (3.4)."""
-        around = self._overlay.beside(self.zone).zones
+        around = self._overlay.neighbours(self.zone).zones
         before = [each for each in around if is_upper_left(self.zone, each) and region.touches(each)]
 
         def is_served(zone: Zone) -> bool:
@@ -125,17 +125,17 @@ class HeldZones:
         """All zones by id."""
         if self._is_old:
             self._is_old = False
-            self._renew(tuple(self._overlay.held()), self._overlay.news())
+            self._renew(tuple(self._overlay.held()), self._overlay.ownership_changes())
         return self._held
 
-    def _renew(self, zones: tuple[Zone, ...], news: Sequence[OwnershipChange] | None) -> None:
-        if news is None or zones != self._zones:
+    def _renew(self, zones: tuple[Zone, ...], changes: Sequence[OwnershipChange] | None) -> None:
+        if changes is None or zones != self._zones:
             self._zones = zones
             held = (HeldZone(zone, self._overlay, self._turns) for zone in zones)
             self._held = {each.id: each for each in held}
             return
         for each in self._held.values():
-            each.hear(news)
+            each.apply(changes)
 
     @property
     def around(self) -> tuple[Address, ...]:

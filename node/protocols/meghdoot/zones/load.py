@@ -111,9 +111,9 @@ class KnownLoads:
         if self._parameters.load_us and now_us >= self._due_us:
             self._due_us = now_us + self._parameters.load_us
             self._forget()
-            self.tell()
+            self.send_load()
 
-    def tell(self) -> None:
+    def send_load(self) -> None:
         """Send the load to some neighbours, the next ones each time.
 
         There may be hundreds of neighbours; they pass on what they learn of the most loaded peers.
@@ -133,7 +133,7 @@ class KnownLoads:
         around = set(self._held.around)
         self._neighbours = {each: load for each, load in self._neighbours.items() if each in around}
 
-    def heard(self, sender: Address, message: Load) -> None:
+    def load_received(self, sender: Address, message: Load) -> None:
         """Process a neighbour's report of its own load and of others'.
 
         The others' loads are older, count less, and renew no entry, so that peers do not report a failed one

@@ -25,11 +25,11 @@ def copy_place(point: Point, own: Holder) -> Point | None:
     zone = own(mirrored)
     if zone is None:
         return mirrored
-    ways = (_rightwards(mirrored, zone), _downwards(mirrored, zone), *_beside(mirrored, zone))
+    ways = (_rightwards(mirrored, zone), _downwards(mirrored, zone), *_across_faces(mirrored, zone))
     return next((moved for moved in ways if moved is not None and own(moved) is None), None)
 
 
-def _beside(point: Point, zone: Zone) -> Iterator[Point]:
+def _across_faces(point: Point, zone: Zone) -> Iterator[Point]:
     """Yield the points straight across each face of the zone."""
     for number, at in enumerate(point):
         for moved in (zone.high[number], zone.low[number] - 1 / GRID):

@@ -54,7 +54,7 @@ def execute(parameters: ChurnParameters, given: StudyContext) -> None:
             scenario = Scenario(parameters, given, network, minutes, variant)
             for second in scenario.run():
                 part = second / (scenario.duration_s + WARM_S + GRACE_S)
-                given.tell(f"{what}, {variant}", (number + part) / len(cases))
+                given.report(f"{what}, {variant}", (number + part) / len(cases))
             given.write("scenarios", {name: [value] for name, value in scenario.result().items()})
 
 

@@ -34,7 +34,7 @@ def execute(parameters: DepthParameters, given: StudyContext) -> None:
 
 
 def _grow(parameters: DepthParameters, bound: int, part: int, given: StudyContext) -> None:
-    given.tell(f"building the overlay, c = {bound}", part / 2)
+    given.report(f"building the overlay, c = {bound}", part / 2)
     rng = np.random.default_rng(given.seed)  # both parts have the same nodes and subscribers
     count = parameters.nodes
     growth = {"growth": "by-load", "entries_max": bound} if bound else {}
@@ -46,7 +46,7 @@ def _grow(parameters: DepthParameters, bound: int, part: int, given: StudyContex
             batch = order[joined : min(subscribers, joined + parameters.batch)]
             nodes.join(STREAM, batch)
             joined += len(batch)
-            given.tell(f"c = {bound}: {joined} of {count} subscribers", (part + joined / count) / 2)
+            given.report(f"c = {bound}: {joined} of {count} subscribers", (part + joined / count) / 2)
         _measure(nodes, order[:joined], bound, given)
     given.put(**{f"messages_c{bound}": nodes.network.sent})
 

@@ -56,7 +56,7 @@ class _Groups:
         count, rng = parameters.nodes, given.generator
         self._routers = rng.integers(0, self._network.count, count)
         self._proximity = Routers(self._network, self._routers, LAN_US, rng)
-        given.tell("building the overlay", 0.0)
+        given.report("building the overlay", 0.0)
         self._nodes = Population(
             count,
             self._proximity,
@@ -84,7 +84,7 @@ class _Groups:
             done += size + GROUP_MIN
             if len(self._rows) == FLUSH:
                 self._flush()
-            self._given.tell(f"group {stream + 1} of {len(sizes)}", done / work)
+            self._given.report(f"group {stream + 1} of {len(sizes)}", done / work)
         self._flush()
         self._given.put(
             groups=len(sizes),

@@ -67,7 +67,7 @@ class _Joins:
             contact = int(self._proximity.nearest(np.array([address]), there)[0]) if done else None
             self._start(address, contact)
             self._network.run(clock.now_us + GROWTH * JOIN_US // max(GROWTH, done))
-            self._given.tell(f"{done + 1} of {len(order)} nodes", done / len(order))
+            self._given.report(f"{done + 1} of {len(order)} nodes", done / len(order))
             if done + 1 in steps:
                 self._given.write("growth", {"nodes": [done + 1], "messages": [self._network.sent]})
         for _ in range(ATTEMPTS):

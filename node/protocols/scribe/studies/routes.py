@@ -37,7 +37,7 @@ def execute(parameters: RoutesParameters, given: StudyContext) -> None:
             "transit-stub": Routers(routers, where, LAN_US, rng),
         }
         for name, proximity in networks.items():
-            given.tell(f"{count} nodes, {name}", number / len(sizes))
+            given.report(f"{count} nodes, {name}", number / len(sizes))
             _Routes(count, proximity, given).measure(name, parameters.routes)
 
 

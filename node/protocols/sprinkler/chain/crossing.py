@@ -80,7 +80,7 @@ class Restoration:
         self.seen = Counter[int]()  # by stream, the largest counter that was reported
         self._awaited = {*regions, *served}
 
-    def heard(self, name: str, counters: Mapping[int, int]) -> None:
+    def counters_reported(self, name: str, counters: Mapping[int, int]) -> None:
         """Note that `name` has reported its counters of the own streams."""
         self._awaited.discard(name)
         self.seen |= Counter(counters)

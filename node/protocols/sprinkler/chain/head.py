@@ -108,7 +108,7 @@ class Head:
         """
         state = self._node.history.streams[stream]
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
-            self._node.stream_clocks[stream].heard(batch.time_us, self._node.now_us)
+            self._node.stream_clocks[stream].observe(batch.time_us, self._node.now_us)
 
     def restore(self, regions: Iterable[str], served: Iterable[str], until_us: int, next_epoch: int) -> None:
         """Recover the region's streams from others before anything is published.
@@ -258,14 +258,14 @@ class Head:
 
     # --- Recovery
 
-    def heard(self, name: str, counters: Iterable[Counter]) -> None:
+    def counters_reported(self, name: str, counters: Iterable[Counter]) -> None:
         """Note the counters that `name` (a region, or a process) has of the own streams."""
         own_counters: dict[int, int] = {}
         for counter in counters:
             if counter.stream in self._own:
                 own_counters[counter.stream] = max(counter.cnt, own_counters.get(counter.stream, 0))
         if self._restoration is not None:
-            self._restoration.heard(name, own_counters)
+            self._restoration.counters_reported(name, own_counters)
             return
         for stream, cnt in own_counters.items():
             if cnt > self._node.history.streams[stream].cnt:

@@ -271,7 +271,7 @@ class Client(Participant):
             self._rewind(self.chains.head(region))
 
     def _tail_opened(self, channel: SprinklerChannel) -> None:
-        self.dissemination.tell_view(channel)
+        self.dissemination.send_view(channel)
         self.requests.proxy_opened()
 
     def _proxy_advertised(self, channel: SprinklerChannel, message: Advertisement) -> None:

@@ -266,11 +266,11 @@ class Dissemination:
         self.view.received(sender, [member for member in theirs if member is not None])
         self._unreached.pop(sender, None)
         if self._is_proxy:
-            self.tell_view(channel)
+            self.send_view(channel)
         self._node.view_changed()
         self._fill_targets()
 
-    def tell_view(self, channel: SprinklerChannel) -> None:
+    def send_view(self, channel: SprinklerChannel) -> None:
         """Send the view to this neighbour. Only connected members are included."""
         reached = [member for member in self.view.members if self._channel(member) is not None]
         rows = [self._neighbourhood.row(member) for member in (self._own, *reached)]
@@ -282,11 +282,11 @@ class Dissemination:
         channel = self._channel(partner) if partner is not None else None
         proxy = self._node.proxy_channel()
         if channel is not None:
-            self.tell_view(channel)
+            self.send_view(channel)
         if proxy is None or proxy is channel:
             return
         if channel is None or self._node.rng.random() < proxy_share:
-            self.tell_view(proxy)
+            self.send_view(proxy)
 
     def _forget_unreachable(self) -> None:
         """Remove members without a connection; in a region smaller than V nothing else would remove them."""

@@ -83,7 +83,7 @@ class History:
 
     def is_stranded(self, can):
         """Return whether a node cannot join, because all nodes that it knows are gone."""
-        return not can.is_active and not set(can.claims.strange()) & set(self.network.nodes)
+        return not can.is_active and not set(can.claims.outsiders()) & set(self.network.nodes)
 
     def copies_rightly(self, node):
         """Return whether a replica and its owner have the same knowledge and know each other."""

@@ -113,11 +113,11 @@ def assign_zones(nodes, zones):
     table = ZoneTable(zones[0].dimensions)
     for number, (node, zone) in enumerate(zip(nodes, zones, strict=True)):
         table.add(number, zone)
-        node.claims.have({zone: 0})
+        node.claims.set_own({zone: 0})
     for node, zone in zip(nodes, zones, strict=True):
         for row in np.flatnonzero(table.adjacent(zone)).tolist():
             other = nodes[table.owners[row]].claims.own
-            node.claims.know(ZoneHolder(other.node, other.sequence, dict(other.versions)))
+            node.claims.update(ZoneHolder(other.node, other.sequence, dict(other.versions)))
 
 
 def table_of(nodes):

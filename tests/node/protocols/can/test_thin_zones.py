@@ -15,7 +15,7 @@ def joined_by(count, zone):
     """Return one node, and others that joined at it when its zone was this one."""
     overlay = Overlay(1, len(zone.low))
     node = overlay.nodes[0]
-    node.can.claims.have({zone: 0})
+    node.can.claims.set_own({zone: 0})
     for address in range(2, 2 + count):
         overlay.join_at(address, 1)
         overlay.run(2_000_000)

@@ -186,7 +186,7 @@ def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_
     c.run(8 * S)
     assert chain(c) == "2"
     assert c.published()[0] < alone + 100
-    c.network.tell(m.GiveUp("r0/proxy-2"))
+    c.network.broadcast(m.GiveUp("r0/proxy-2"))
     c.run(12 * S)
     assert sorted(chain(c)) == ["0", "1"]
     c.drain()

@@ -68,7 +68,7 @@ def test_a_node_notifies_f_neighbours_at_once_and_others_after_a_shuffle():
 def test_the_last_event_of_a_burst_reaches_all_clients_without_another_one():
     cluster = region(fanout=1)
     cluster.run(4 * S)
-    cluster.network.tell(m.StopDrivers())
+    cluster.network.broadcast(m.StopDrivers())
     cluster.run(5 * S)
     assert set(cluster.published()) == {0}
     assert all(got == cluster.published() for got in cluster.delivered().values())

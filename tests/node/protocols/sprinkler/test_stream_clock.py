@@ -13,19 +13,19 @@ def test_a_new_stream_has_its_first_heads_time():
 @pytest.mark.parametrize("own_us", [5, 1_000_000])
 def test_a_successors_clock_advances_at_the_same_pace(own_us):
     clock = StreamClock()
-    clock.heard(500, own_us)
-    clock.heard(510, own_us + 10)
+    clock.observe(500, own_us)
+    clock.observe(510, own_us + 10)
     assert clock.stamp_us(own_us + 100) == 600
 
 
 def test_a_delayed_event_does_not_set_the_time_back():
     clock = StreamClock()
-    clock.heard(500, 100)
-    clock.heard(501, 400)
+    clock.observe(500, 100)
+    clock.observe(501, 400)
     assert clock.stamp_us(400) == 800
 
 
 def test_stamps_never_decrease():
     clock = StreamClock()
-    clock.heard(900, 100)
+    clock.observe(900, 100)
     assert clock.stamp_us(90) == 900

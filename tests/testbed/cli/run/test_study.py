@@ -301,7 +301,7 @@ def test_a_list_of_studies_survives_a_failed_one_and_resumes_it(tmp_path, capsys
     plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
     plans[0][2]["peers"] = 1
     outage = read_experiment("link-failure-paper", SHORT)
-    assert study.go_on(study.run_studies(plans, [outage], [1], tmp_path)) == 1
+    assert study.resume_study(study.run_studies(plans, [outage], [1], tmp_path)) == 1
     assert "01-meghdoot-uniform/study.json: parameters.peers: should be from 2" in capsys.readouterr().err
     [folder] = tmp_path.iterdir()
     assert "uniform" not in (folder / "meghdoot.md").read_text()

@@ -35,7 +35,7 @@ class ThreadStream:
     def write(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def said(self) -> str:
+    def error_output(self) -> str:
         return ""
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class ProcessStream:
         assert self.process.stdin is not None
         self.process.stdin.write(data)
 
-    def said(self) -> str:
+    def error_output(self) -> str:
         assert self.process.stderr is not None
         return self.process.communicate()[1].decode()
 
@@ -104,7 +104,7 @@ class CutStream:
         if len(part) < len(data):
             self._left()
 
-    def said(self) -> str:
+    def error_output(self) -> str:
         return ""
 
     def close(self) -> None:

@@ -155,12 +155,12 @@ def test_events_from_before_a_split_that_no_longer_visit_the_zone_do_not_count()
 
 def test_peers_do_not_report_a_failed_peer_forever():
     books = {own: loads(own) for own in (1, 2)}
-    books[1].heard(9, Load(1_000.0, ()))
+    books[1].load_received(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
         for own, book in books.items():
             book._mail.now_us = exchange * MeghdootParameters().load_us
             rows = tuple(Loaded(address, heard.load) for address, heard in book.most.items())
-            books[3 - own].heard(own, Load(1.0, rows))
+            books[3 - own].load_received(own, Load(1.0, rows))
             book.tick()
     assert all(book.most.get(9, ReportedLoad(0.0, 0)).load < 1.0 for book in books.values())
 
@@ -169,7 +169,7 @@ def test_the_load_of_a_former_neighbour_is_forgotten():
     """Check it, because an old report would still direct a search for the highest load there."""
     held = SimpleNamespace(by_id={}, around=())
     book = loads(held=held)
-    book.heard(9, Load(1_000.0, ()))
+    book.load_received(9, Load(1_000.0, ()))
     book._mail.now_us = MeghdootParameters().load_us
     book.tick()
     held.around = (9,)

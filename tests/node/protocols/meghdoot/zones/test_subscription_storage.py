@@ -39,8 +39,8 @@ class Peer:
             held=lambda: self.zones,
             is_owner=lambda zone: True,
             replicas=(),
-            beside=lambda zone: EMPTY,
-            news=lambda: None,
+            neighbours=lambda zone: EMPTY,
+            ownership_changes=lambda: None,
         )
         self.held = HeldZones(overlay)
         self.keeping = SubscriptionStorage(MeghdootParameters(), self.mail, SPACE, overlay, self.held)
