@@ -167,7 +167,7 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
 
 def _launch(conf: SparkConf, options: dict[str, Any], *, local: bool) -> Any:
     """Start Java. On this machine it is killed when this process ends: a busy one takes seconds to end by
-    itself, and one that starts does not notice. A cluster is told that its work is over.
+    itself, and one that starts does not notice. A cluster is notified of the end.
     """
     gateway: Any = java_gateway  # untyped
     if not local:

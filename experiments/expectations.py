@@ -85,7 +85,7 @@ def _value(text: str) -> Value:
         return number(text)
     if text[0].isalpha():
         return text
-    raise ValueError(f"{text} is neither a number nor a word; its unit stands in the path")
+    raise ValueError(f"{text} is neither a number nor a word; its unit is in the path")
 
 
 def number(text: str) -> float | int:

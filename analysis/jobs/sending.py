@@ -219,7 +219,7 @@ def unpack(tasks: bytes, root: Path) -> tuple[Task[Any], ...]:
 
 
 def files_of(paths: set[Path]) -> list[Path]:
-    """Return the files that tasks with these paths read, each once; a folder stands for its files."""
+    """Return the files that tasks with these paths read, each once; a folder includes its files."""
     folders = (path for path in paths if path.is_dir() and path.suffix != UNFINISHED_SUFFIX)
     found = paths.union(*(folder.iterdir() for folder in folders))
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))

@@ -36,7 +36,7 @@ def main(path: str) -> int:
     """Watch the run in this directory until the request to end. Does not return: ends the process."""
     _lower_priority()  # before any thread begins: each inherits it
     messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(messages,), name="told", daemon=True).start()
+    threading.Thread(target=_listen, args=(messages,), name="messages", daemon=True).start()
     view = LiveView(RunDirectory(Path(path)))
     server = PageServer(view.board)
     server.start()

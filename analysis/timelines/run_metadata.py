@@ -209,7 +209,7 @@ class RunMetadata:
         return frozenset(self.publishers.get(stream) or (self.owner[stream],))
 
     def named_as(self, host: str) -> frozenset[str]:
-        """Return the names that stand for a publisher: its region, and its process."""
+        """Return the names of a publisher: its region, and its process."""
         processes = (process for process, its_host in self.host_of.items() if its_host == host)
         return frozenset((self.hosts[host].region, *processes))
 

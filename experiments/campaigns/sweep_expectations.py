@@ -293,7 +293,7 @@ def _right(left: Statistic | Ratio | Best, op: str, text: str) -> float | int | 
         return text
     if NUMBER.fullmatch(text) and math.isfinite(value := number(text)):
         return value
-    raise ValueError(f"{text} is not a number; its unit stands in the path")
+    raise ValueError(f"{text} is not a number; its unit is in the path")
 
 
 SweepExpectationField = Annotated[

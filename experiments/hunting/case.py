@@ -1,7 +1,7 @@
 """A case of a hunt: settings, a few disturbances and a seed. Plain data and JSON.
 
 A *disturbance* is a fault and its repair, such as a link cut for two seconds or a process killed and
-restarted; or a process that arrives or leaves; or a link cut for good. It stands for one or more faults of an
+restarted; or a process that arrives or leaves; or a permanently cut link. It becomes one or more faults of an
 experiment (`written`). Every repair happens before the run's drivers stop.
 """
 

@@ -55,8 +55,8 @@ def event_rows(plan: Plan) -> Iterator[Row]:
     yield "", sources[events["source"]]
     for publisher, values in list(_values(plan))[:1]:
         for number in range(SHOWN):
-            told = zip(values.attributes, values.one(number), strict=True)
-            said = ", ".join(f"{each.name} {each.shown(value)}" for each, value in told if not isnan(value))
+            pairs = zip(values.attributes, values.one(number), strict=True)
+            said = ", ".join(f"{each.name} {each.shown(value)}" for each, value in pairs if not isnan(value))
             yield publisher.name, said
 
 

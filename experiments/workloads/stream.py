@@ -56,8 +56,8 @@ class CollectRule(StrictModel):
         arguments = {"last": self.last, "older_than": self.older_than_us, "same_key": self.same_key}
         [(predicate, argument)] = [item for item in arguments.items() if item[1] is not None]
         seldom = {"every_us": self.every_us, "one_of": self.one_of}
-        told = {name: value for name, value in seldom.items() if value is not None}
-        return {"predicate": predicate, "argument": argument, **told}
+        given = {name: value for name, value in seldom.items() if value is not None}
+        return {"predicate": predicate, "argument": argument, **given}
 
 
 class KeySettings(StrictModel):

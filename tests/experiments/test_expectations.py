@@ -76,7 +76,7 @@ def test_an_evaluated_expectation_has_its_text_and_the_measured_value():
         (".lost == 0", "is not a comparison"),
         ("events.lost == 0 and more", "is not a comparison"),
         ("x" * 300 + " == 0", "is not a comparison"),
-        ("recovery.cut.switch_s <= 2s", "2s is neither a number nor a word; its unit stands in the path"),
+        ("recovery.cut.switch_s <= 2s", "2s is neither a number nor a word; its unit is in the path"),
         ("fidelity.valid >= true", "true has no order"),
     ],
 )

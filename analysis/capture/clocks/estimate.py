@@ -22,7 +22,7 @@ DRIFT_MAX = 100e-6
 """The drift assumed for a clock without packets: the tolerance of crystals by their manufacturers."""
 CONTRADICTIONS_MAX = 0.1
 """Fraction of windows. Above it the path's declared least delay is discarded as too large; below it the
-contradictions are taken for clock steps."""
+contradictions count as clock steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Reason:
 
     took_ns: int
     text: str
-    waits: EventHop | None = None  # the hop that waited at its sender or was sent again
+    waits: EventHop | None = None  # the hop that waited at its sender or was retransmitted
 
 
 @dataclass(frozen=True, slots=True)

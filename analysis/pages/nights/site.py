@@ -90,8 +90,8 @@ def _write(
     }
     missed = _missed_expectations(past)
     for key, entry in past.entries.items():
-        told = [words[id(found)] for found in findings[key]]
-        content = entry_content(entry, findings[key], told, run_rows(entry, site, missed))
+        texts = [words[id(found)] for found in findings[key]]
+        content = entry_content(entry, findings[key], texts, run_rows(entry, site, missed))
         write_whole(
             site.entry(*key), templates.get_template("experiment.html.j2").render(content), sync=False
         )
@@ -132,7 +132,7 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
 def entry_content(
     entry: NightSuiteEntry,
     findings: Sequence[RegressionFinding],
-    told: Sequence[FindingText],
+    texts: Sequence[FindingText],
     runs: Sequence[Row],
 ) -> dict[str, Any]:
     """Return the values that the template uses. runs: `run_rows`."""
@@ -143,7 +143,7 @@ def entry_content(
         "entry": entry,
         "described": f"{entry.experiment}, {count_of(total, 'run')} of {count_of(nights, 'night')}",
         "cells": strip(entry, entry.last),
-        "found": told,
+        "found": texts,
         "sections": shown,
         "nothing": nothing,
         "runs": runs,

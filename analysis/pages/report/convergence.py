@@ -72,16 +72,17 @@ def _tcp_text(figures: Row, connections: Sequence[Row]) -> str:
     last_s = figures.get("last_change_s") or 0.0
     over = [row for row in connections if abs(row["to_s"] - last_s) < AT_ONCE_S]
     last_try_s = max((row["last_try_s"] for row in over if row["last_try_s"] is not None), default=last_s)
-    before = f" had tried last {seconds(last_s - last_try_s)} before the link was back and"
-    # Streams may flow by another way before TCP tries again over this one.
+    before = seconds(last_s - last_try_s)
+    # Streams may flow over another path before TCP retransmits on this one.
     share = (
         f": {retry_s / full_s:.0%} of the time until every stream flowed" if retry_s <= (full_s or 0) else ""
     )
-    return f"TCP{before} tried again {seconds(retry_s)} after it{share}."
+    after = f"{seconds(retry_s)} after it{share}"
+    return f"TCP last retransmitted {before} before the link was back, and again {after}."
 
 
 def _connections_table(connections: Sequence[Row]) -> PageTable:
-    """Return a row for each connection across a link that came back, the latest to try again first."""
+    """Return a row for each connection across a link that came back, the latest to retransmit first."""
     columns = (
         label("Link", "link"),
         quantity("Back", "to_s", precise_seconds, "when the link was up again, since start"),

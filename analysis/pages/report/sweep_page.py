@@ -49,7 +49,7 @@ class SweepVerdict:
     status: str
     passed: int
     runs: int
-    told: tuple[str, ...]  # the results other than "passed", with counts
+    other_results: tuple[str, ...]  # the results other than "passed", with counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ def verdict(sweep: SweepResults) -> SweepVerdict:
     passed = sum(point.verdict == "passed" for point in runs)
     kinds: list[str] = [point.verdict or ("not analysed" if point.ended else "not made") for point in runs]
     kinds += ["left out"] * (len(sweep.record.runs) - len(runs))
-    told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
+    other_results = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
     if missed := missed_text(sweep):
-        return SweepVerdict("Not all held", "bad", passed, len(runs), (missed, *told))
+        return SweepVerdict("Not all held", "bad", passed, len(runs), (missed, *other_results))
     if passed == len(runs):
-        return SweepVerdict("All passed", "good", passed, len(runs), told)
+        return SweepVerdict("All passed", "good", passed, len(runs), other_results)
     unfinished = any(not point.ended for point in runs)
     word = "Unfinished" if unfinished else "Not all passed"
     return SweepVerdict(
@@ -120,7 +120,7 @@ def verdict(sweep: SweepResults) -> SweepVerdict:
         "" if unfinished and passed == len(runs) - kinds.count("not made") else "bad",
         passed,
         len(runs),
-        told,
+        other_results,
     )
 
 
@@ -197,7 +197,7 @@ def _recovery_columns() -> tuple[Column, ...]:
             "since the last change, every stream at every client",
         ),
         quantity(
-            "TCP tried again",
+            "TCP retransmitted",
             lambda run: run.figure("convergence", "tcp_retry_s"),
             _SECONDS,
             "since the link was back",

@@ -46,7 +46,7 @@ class MeasuredRow:
 
     @property
     def of_paper(self) -> PaperValue | None:
-        """The paper's value as it now stands in papers.yaml."""
+        """The paper's value in papers.yaml."""
         return value_of_key(self.paper)
 
 

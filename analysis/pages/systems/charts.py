@@ -51,10 +51,10 @@ class SystemCharts:
 def system_charts(systems: Sequence[ComparedSystem]) -> tuple[SystemCharts, ...]:
     """Return the charts of each system that ran."""
     ran = [system for system in systems if system.runs]
-    latency = [_collected(map(_latency, system.told)) for system in ran]
+    latency = [_collected(map(_latency, system.basis)) for system in ran]
     late = [value for found in latency for values in found.values() for value in values if value > 0] or [1.0]
     delay = replace(LATENCY, low=min(late) / ROOM, high=max(late) * ROOM)
-    end_s = max(run.record.length_s for system in ran for run in system.told)
+    end_s = max(run.record.length_s for system in ran for run in system.basis)
     return tuple(
         SystemCharts(
             system,
@@ -75,7 +75,7 @@ def usual_rate(rates: Iterable[float]) -> float:
 
 def _percent_of_usual(system: ComparedSystem) -> tuple[float, Spread]:
     """Return a system's usual rate, events/s, and the rates over time in percent of it."""
-    found = [_crossing(run) for run in system.told]
+    found = [_crossing(run) for run in system.basis]
     rough = usual_rate(rate for points in found for rate in points.values())
     factor = min(BINS_MAX, ceil(IN_A_BIN / (rough * BIN_S)))
     found = [longer_bins(points, factor) for points in found]
@@ -134,7 +134,7 @@ def _collected(runs: Iterable[Points]) -> Spread:
 
 def _chart(system: ComparedSystem, key: str, y: Axis, values: Spread, end_s: float) -> Chart:
     xs, ys = with_gaps(values)
-    several = len(system.told) > 1
+    several = len(system.basis) > 1
     line = ChartSeries(
         key,
         BLUE,

@@ -38,7 +38,7 @@ def systems_table(systems: Sequence[ComparedSystem]) -> PageTable:
 
 def _column(figure: SystemFigure) -> Column:
     def cell(system: ComparedSystem) -> TableCell:
-        values = [figure.value(run.record) for run in system.told]
+        values = [figure.value(run.record) for run in system.basis]
         known = [value for value in values if value is not None]
         if not known:
             return TableCell(EN_DASH)

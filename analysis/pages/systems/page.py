@@ -49,9 +49,9 @@ def render(
             systems=systems,
             numbers=systems_table(systems),
             drawn=drawn,
-            stories=[(system, story(system.told[0])) for system in systems if system.runs],
+            stories=[(system, story(system.basis[0])) for system in systems if system.runs],
             reports={
-                system.name: report_link(system.told[0].directory, page) for system in systems if system.runs
+                system.name: report_link(system.basis[0].directory, page) for system in systems if system.runs
             },
             left_out=[system for system in systems if system.left_out],
             doubtful=[system.name for system in systems if system.runs and not system.valid],

@@ -38,14 +38,14 @@ class ComparedSystem:
         return tuple(run for run in self.runs if run.record.valid)
 
     @property
-    def told(self) -> tuple[SystemRun, ...]:
+    def basis(self) -> tuple[SystemRun, ...]:
         """The runs behind its numbers: the valid ones, or all if none is valid."""
         return self.valid or self.runs
 
     @property
     def shown(self) -> AnalysedRun:
         """The run whose settings represent all."""
-        return self.told[0].record
+        return self.basis[0].record
 
 
 def read_systems(directories: Sequence[SweepDirectory]) -> tuple[ComparedSystem, ...]:

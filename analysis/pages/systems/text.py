@@ -22,6 +22,6 @@ def lines(systems: Sequence[ComparedSystem]) -> Iterator[str]:
             yield f"{system.name} was left out: {system.left_out}"
     for system in systems:
         if system.runs:
-            sentences = story(system.told[0])
-            yield from ("", f"{system.name}: {system.told[0].record.name}")
+            sentences = story(system.basis[0])
+            yield from ("", f"{system.name}: {system.basis[0].record.name}")
             yield from textwrap.wrap(" ".join(sentences) or "No data on the cut.", WIDTH)

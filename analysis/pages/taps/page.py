@@ -114,7 +114,7 @@ def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
         (
             f"Connections at {row['capture']}",
             f"{row['n']:,}; {row['unanswered']:,} not answered, {row['resets']:,} reset, "
-            f"{count_of(int(row['again']), 'segment')} sent again",
+            f"{count_of(int(row['again']), 'segment')} retransmitted",
         )
         for row in of
     ]
@@ -210,7 +210,7 @@ def _retransmissions(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
         if of
     )
     y = Axis("segments/s", "/s")
-    return _chart(asked, shown, "retransmissions", "TCP segments sent again", y, series)
+    return _chart(asked, shown, "retransmissions", "TCP retransmissions", y, series)
 
 
 def _delays(asked: TapQuestions, shown: Sequence[Row]) -> list[Chart]:

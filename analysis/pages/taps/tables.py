@@ -44,7 +44,7 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         _bytes("to server", "to_server"),
         _bytes("to client", "to_client"),
         quantity("round trip, ms", "rtt", _thousandths),
-        _count("sent again", "again"),
+        _count("retransmitted", "again"),
         _count("reset", "resets"),
         quantity("longest silence, s", "silent", _thousandths),
     )
@@ -64,8 +64,8 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
     )
     storms = (
         *ends,
-        _count("sent again to server", "retransmissions_to_server"),
-        _count("sent again to client", "retransmissions_to_client"),
+        _count("retransmitted to server", "retransmissions_to_server"),
+        _count("retransmitted to client", "retransmissions_to_client"),
         _count("of packets", "packets"),
     )
     messages = (
@@ -73,7 +73,7 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         label("message", "kind"),
         _count("messages", "n"),
         _bytes("bytes", "size"),
-        _count("sent again", "again"),
+        _count("retransmitted", "again"),
         since("first, s", "first_ns"),
         since("last, s", "last_ns"),
     )
@@ -82,7 +82,7 @@ def tables(asked: TapQuestions) -> list[ShownTable]:
         ("Silences", f"Silences of {least} s or longer", silences, "silences",
          "tries > 0 DESC, silence_s DESC"),
         ("Resets", "Connections that were reset", resets, _RESETS, "closed_ns"),
-        ("Retransmission storms", f"Connections with at least {STORM} segments sent again", storms,
+        ("Retransmission storms", f"Connections with at least {STORM} segments retransmitted", storms,
          _STORMS, "again DESC"),
         ("TCP services", "Connections by client and server", services, _SERVICES,
          "to_server + to_client DESC"),

@@ -52,7 +52,7 @@ UNSEEN_PART = 0.5
 """At most this part of damaged packets is not seen as damaged if bits of headers are flipped as well: of a
 TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhere.
 """
-BLURRED = "bursts of loss cannot be told from the drops of its full queue"
+BLURRED = "bursts of loss cannot be distinguished from the drops of its full queue"
 AS_MEASURED = ("loss", "rate_bits_per_s", "rate_part", "packets", "matched", "leaked", "strays")
 """Columns that are fields of `Behaviour`."""
 ENOUGH = 10

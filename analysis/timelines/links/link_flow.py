@@ -47,7 +47,7 @@ class Flow:
     near: LinkSide
     far: LinkSide
     met: SegmentMatch
-    copies: Bools  # near segments that stand for the second arrival of the one before
+    copies: Bools  # near segments that represent the second arrival of the one before
     periods: Sequence[Period]
     span_ns: tuple[int, int]
     which: Ints  # period in which each segment entered

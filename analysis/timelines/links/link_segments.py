@@ -1,6 +1,6 @@
 """The MTU-sized segments that cross a link, and their matching on both sides of its emulator.
 
-An offloaded frame counts as the segments that it stands for, since a rate or a loss splits it: each segment
+An offloaded frame counts as the segments that it contains, since a rate or a loss splits it: each segment
 has its own sequence number and IP id. A segment is identified on both sides by (flow, sequence number,
 acknowledgement, payload length, IP id, digest of a UDP payload: the IP ids of bundled datagrams overlap, and
 16 bits are used again after a while). A segment that occurs once on the near side and twice on the far one

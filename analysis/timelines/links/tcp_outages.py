@@ -207,7 +207,7 @@ def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
     """Return how long after the last change TCP retransmitted between hosts that had sent during the outage.
 
     The first transmission of the slowest pair of hosts counts, over old or new connections. None if no outage
-    ended with the last change, no hosts sent during it, or some never sent again. outages:
+    ended with the last change, no hosts sent during it, or some never retransmitted. outages:
     `schemas.TCP_OUTAGES`.
     """
     tried: dict[frozenset[str], bool] = {}

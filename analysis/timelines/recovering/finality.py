@@ -1,6 +1,6 @@
 """Checks that collected events were collected by the rule in force (Sprinkler 2.1, 3.4; checklist, API).
 
-A tombstone stands for events that a garbage collection event matched. The workload defines the rule that
+A tombstone replaces events that a garbage collection event matched. The workload defines the rule that
 drivers publish. If not every event collects, the drivers' marks list the collecting events and all keys
 (`collecting`). This bounds how many events of each tombstone the rule may have matched:
 

@@ -1,4 +1,4 @@
-"""What a run starts, as rows of text: machines, commands, captures and their disk."""
+"""Rows of text on a run's machines, commands, captures and their disk space."""
 
 import shlex
 from collections.abc import Iterator

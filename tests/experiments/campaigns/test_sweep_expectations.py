@@ -115,7 +115,7 @@ def test_expectations_read_back(text):
     [
         ("latency.mean_ms <= 2", "'latency.mean_ms <= 2' is not a comparison such as: median("),
         ("medium(latency.mean_ms) <= 2", "there is no statistic medium: did you mean median?"),
-        ("median(latency.mean_ms) <= 2ms", "2ms is not a number; its unit stands in the path"),
+        ("median(latency.mean_ms) <= 2ms", "2ms is not a number; its unit is in the path"),
         ("median(latency.meen_ms) <= 2", "latency has no meen_ms: did you mean mean_ms?"),
         ("median(latency.mean_ms) by parameters.fanuot <= 2",
          "the sweep does not try values for parameters.fanuot: did you mean parameters.fanout?"),
@@ -124,7 +124,7 @@ def test_expectations_read_back(text):
         ("argmin(parameters.fanout, median(latency.mean_ms)) <= 4",
          "argmin gives a swept value: compare it with == or !="),
         ("median(recovery.cut.switch_s) <= 4", "no fault is named 'cut'"),
-        ("median(latency.mean_ms) <= nan", "nan is not a number; its unit stands in the path"),
+        ("median(latency.mean_ms) <= nan", "nan is not a number; its unit is in the path"),
     ],
 )  # fmt: skip
 def test_errors_name_file_line_and_field(tmp_path: Path, monkeypatch, expected, said):

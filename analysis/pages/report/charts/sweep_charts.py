@@ -21,7 +21,7 @@ SIDEWAYS = 0.1  # offset so that bars do not overlap
 LENGTH_OF_FAULT = re.compile(r"faults\.[^.]+\.for")
 LENGTHS_MIN = 3
 """Fewest lengths of an outage that make a plot along them."""
-RETRY = "TCP tries again"
+RETRY = "TCP retransmits"
 NOTE = (
     "Points are medians over runs, and bars range from minimum to maximum. Runs in which a stream stays"
     " stalled have no such time: see the expectations."
@@ -154,7 +154,7 @@ def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return how long streams take to flow again after the last change of a run.
 
     It is one plot along the field with the most values; none if no run of the sweep had changes. Along the
-    length of an outage, it also shows when TCP tried again, and there is a plot of lost events.
+    length of an outage, it also shows when TCP retransmitted, and there is a plot of lost events.
 
     Points are medians over runs, with minimum and maximum: a bound must hold for the worst of a few dozen
     runs.

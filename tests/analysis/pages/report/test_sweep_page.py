@@ -208,7 +208,7 @@ def test_recovery_and_losses_over_the_length_of_an_outage_beside_tcps_next_try(t
     flows, retries = charts["convergence"].series
     assert charts["convergence"].x.kind == "logarithmic"
     assert (flows.x, flows.y) == ((2.0, 10.0, 60.0), (0.6, 2.6, 15.1))
-    assert (retries.name, retries.y) == ("TCP tries again", (0.5, 2.5, 15.0))
+    assert (retries.name, retries.y) == ("TCP retransmits", (0.5, 2.5, 15.0))
     assert charts["outage-losses"].series[0].y == (20.0, 100.0, 600.0)
     several = read_sweep(outages(tmp_path / "two", ("nats", "zenoh")))
     [chart] = [chart for chart in sweep_charts(several) if chart.key == "convergence"]
