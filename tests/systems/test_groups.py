@@ -77,6 +77,11 @@ class TestGroups:
         assert cut["affected_pairs"] == 3  # of r0-subscriber-0, r1-subscriber-0 and r2-subscriber-0
         assert 2 <= cut["switch_s"] < 3
 
+    def test_a_killed_member_is_affected_until_it_gets_events_again(self, run: RunDirectory) -> None:
+        killed = run.read_summary()["recovery"]["kill"]
+        assert killed["affected_pairs"] == 2  # of one member, and both publishers
+        assert 1.5 < killed["switch_s"] < 3
+
     def test_a_message_to_a_group_counts_once_per_current_member(self, run: RunDirectory) -> None:
         rows = pq.read_table(run.table("transfers")).to_pylist()
         fates: dict[tuple[str, str], list[str]] = {}

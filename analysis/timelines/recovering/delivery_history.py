@@ -136,14 +136,28 @@ class DeliveryHistory:
         """
         return self._due_around(t_ns, AROUND_NS)
 
+    def came_again(self, t_ns: int) -> Bools:
+        """Return the clients at which events arrived just before `t_ns`, and due events published later."""
+        arrived_ns = self.cut.arrived_ns
+        before = (arrived_ns < t_ns) & (arrived_ns > t_ns - AROUND_NS)
+        found: Bools = np.any(before, axis=1) & self._came_from(t_ns)
+        return found
+
+    def _came_from(self, t_ns: int) -> Bools:
+        """Return the clients at which due events arrived that were published at `t_ns` or later."""
+        published_ns = self.cut.published_ns
+        later = (self.cut.arrived_ns != NEVER) & (published_ns >= t_ns) & (published_ns != NEVER)
+        found: Bools = np.any(later if self.cut.due is None else later & self.cut.due, axis=1)
+        return found
+
     def _due_around(self, t_ns: int, around_ns: int) -> Bools:
         due, published_ns = self.cut.due, self.cut.published_ns
         if due is None or not due.size:
             return np.ones(len(self.cut.hosts), bool)
         since_ns = published_ns - t_ns
         before, after = (since_ns < 0) & (since_ns > -around_ns), (since_ns >= 0) & (since_ns < around_ns)
-        later = due & (since_ns >= 0) & (published_ns != NEVER)
-        came = np.any(later & (self.cut.arrived_ns != NEVER), axis=1)
         stayed = due[:, np.argmax(np.where(published_ns == NEVER, -1, published_ns))]
-        found: Bools = np.any(due & before, axis=1) & np.any(due & after, axis=1) & (came | stayed)
+        found: Bools = (
+            np.any(due & before, axis=1) & np.any(due & after, axis=1) & (self._came_from(t_ns) | stayed)
+        )
         return found

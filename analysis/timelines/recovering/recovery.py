@@ -99,12 +99,15 @@ def _affected_by(
 def _by_routes(history: DeliveryHistory, fault: RunFault, clients: Sequence[int]) -> list[str | None]:
     """Return `_by_route` of each client with due events, None for others.
 
-    A route shows nothing if no event was due soon after the fault: then gaps decide.
+    A route shows nothing if no event was due soon after the fault: then gaps decide. No event may be due to a
+    client that the fault ended, from shortly before the fault until it runs again.
     """
     were_due, sparsely = history.were_due(fault.t_ns), history.were_due_sparsely(fault.t_ns)
     otherwise = [UNKNOWN if each and not fault.mends else None for each in sparsely]
+    ended = () if fault.mends else fault.processes
+    shown = were_due | (history.came_again(fault.t_ns) & np.isin(history.cut.hosts, ended))
     return [
-        _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else otherwise[client]
+        _by_route(history, fault, history.cut.hosts[client]) if shown[client] else otherwise[client]
         for client in clients
     ]
 
