@@ -15,20 +15,16 @@ from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.result import all_complete
 
 
-def run_fetch(run: RunDirectory, inventory: Path, rate_bits_per_s: int | None, disk_bytes: int | None) -> int:
+def run_fetch(run: RunDirectory, inventory: Path) -> int:
     """Fetch the missing files and return the exit code.
 
-    inventory: of the run's machines. rate_bits_per_s, disk_bytes: limits; None: as the inventory says. Raises
-    InputError, MachineError, KeyboardInterrupt.
+    inventory: of the run's machines, with the limits. Raises InputError, MachineError, KeyboardInterrupt.
     """
     with sole_writer(run.path):
         if not not_all_here(run):
             return _all_here(run)
         machines = load_inventory(inventory)
-        limits = ShippingLimits(
-            machines.shipping.rate_bits_per_s if rate_bits_per_s is None else rate_bits_per_s,
-            machines.shipping.disk_bytes if disk_bytes is None else disk_bytes,
-        )
+        limits = ShippingLimits(machines.shipping.rate_bits_per_s, machines.shipping.disk_bytes)
         again = f"to continue: cutset fetch {run.path} --on {inventory}"
         try:
             with follower() as follow:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import DISK_SIZE, QuantityParameter, run_argument
-from topologies.quantities import RATE
+from testbed.cli.options import run_argument
 
 
 @click.command(name="fetch")
@@ -16,15 +15,9 @@ from topologies.quantities import RATE
     metavar="INVENTORY",
     type=click.Path(path_type=Path),
     required=True,
-    help="The machines of the run: its inventory.",
+    help="The machines of the run, and the limits of shipping: its inventory.",
 )
-@click.option(
-    "--rate",
-    type=QuantityParameter("RATE", RATE, "200mbit"),
-    help="Limit of all machines together, as 200mbit.",
-)
-@click.option("--disk", type=DISK_SIZE, help="Limit of the run's files here, as 50GB.")
-def command(run_name: str, inventory: Path, rate: int | None, disk: int | None) -> int:
+def command(run_name: str, inventory: Path) -> int:
     """Fetch the files of RUN that are still on its machines, after a connection or this machine failed.
 
     Files that are already here are checked, not fetched again. RUN is removed from machines whose files are
@@ -35,4 +28,4 @@ def command(run_name: str, inventory: Path, rate: int | None, disk: int | None) 
     from testbed.campaign.fetch_run import run_fetch
     from testbed.cli.named_run import named_run
 
-    return run_fetch(named_run(run_name), inventory, rate, disk)
+    return run_fetch(named_run(run_name), inventory)

@@ -144,7 +144,7 @@ def test_files_of_a_hanging_supervisor_are_incomplete_and_stay_there(
     seen, cleaned = (lab.run([*CUTSET, "hosts", short_lease, *more]) for more in ([], ["--clean"]))
     assert f"h2: without a controller: {run.run.name}" in seen.stdout
     assert f"h2: ended {run.run.name}" in " ".join(cleaned.stdout.split())
-    fetched = lab.run([*CUTSET, "fetch", run.run.path])
+    fetched = lab.run([*CUTSET, "fetch", run.run.path, "--on", short_lease])
     assert fetched.returncode == 0, fetched.stderr
     assert all(machine["complete"] for machine in record_to_json(run.record)["shipped"])
     assert not folder.exists()
@@ -159,7 +159,7 @@ def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_file
         run.kill()
     assert run.record.outcome is None
     wait_until_clean(lab, before, timeout_s=LEASE_S + TIDY_END_S)
-    fetched = lab.run([*CUTSET, "fetch", run.run.path])
+    fetched = lab.run([*CUTSET, "fetch", run.run.path, "--on", short_lease])
     assert fetched.returncode == 0, fetched.stderr
     content = record_to_json(run.record)
     assert content["outcome"] == "interrupted"
@@ -178,7 +178,7 @@ def test_a_second_ctrl_c_ends_shipping_at_once_and_records_arrived_files(
         run.wait_for("restore: r0-r1 up")
         run.process.send_signal(signal.SIGINT)
         wait_until(lambda: any(run.run.captures.iterdir()), "the first file", END_TIMEOUT_S)
-        fetched = lab.run([*CUTSET, "fetch", run.run.path])
+        fetched = lab.run([*CUTSET, "fetch", run.run.path, "--on", inventory])
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
         content = record_to_json(run.record)

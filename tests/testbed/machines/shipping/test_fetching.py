@@ -69,11 +69,9 @@ def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
     }
 
 
-def fetch(
-    pair: Lab, run: RunDirectory, *options: str, inventory: Path | None = None
-) -> "subprocess.CompletedProcess[str]":
+def fetch(pair: Lab, run: RunDirectory, inventory: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """Run `cutset fetch` on the controller."""
-    return pair.run([*CUTSET, "fetch", run.path, "--on", inventory or pair.inventory, *options])
+    return pair.run([*CUTSET, "fetch", run.path, "--on", inventory or pair.inventory])
 
 
 def entries(run: RunDirectory, key: str) -> dict[str, Any]:
@@ -84,8 +82,9 @@ def entries(run: RunDirectory, key: str) -> dict[str, Any]:
 
 
 def test_files_stay_on_machines_until_they_are_fetched(pair: Lab, run: RunDirectory) -> None:
-    nobody_there = pair.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
-    first = fetch(pair, run, "--disk", "5MB", inventory=nobody_there)
+    small = {"disk": "5MB"}
+    nobody_there = pair.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}}, shipping=small)
+    first = fetch(pair, run, nobody_there)
     assert first.returncode == 1
     assert "h1: nothing was shipped: h1: cannot be reached by SSH" in first.stdout
     assert f"to continue: cutset fetch {run.path}" in first.stdout
@@ -93,7 +92,7 @@ def test_files_stay_on_machines_until_they_are_fetched(pair: Lab, run: RunDirect
     assert read_json(run.run_json)["outcome"] == Outcome.CRASHED
     assert folder(pair, run, "h1").exists()
 
-    second = fetch(pair, run, "--disk", "5MB")
+    second = fetch(pair, run, pair.write_inventory("small.yaml", shipping=small))
     assert second.returncode == 1
     assert "h1: the limit of 5 MB on this run's files is reached" in second.stdout
     assert folder(pair, run, "h1").exists()
