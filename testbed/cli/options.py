@@ -230,36 +230,16 @@ no_analyze_option = click.option(
 
 
 def json_format(what: str) -> Callable[[Command], Command]:
-    """Return the option `--format text|json`, which sets `as_json`. what: describes the JSON, for the help.
-
-    `--json` means the same; it was the only spelling before.
-    """
-    options = (
-        click.option(
-            "--format",
-            "as_json",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            show_default=True,
-            callback=_is_json,
-            help=f"text, or json: {what}.",
-        ),
-        click.option(
-            "--json", is_flag=True, hidden=True, is_eager=True, expose_value=False, callback=_ask_json
-        ),
+    """Return the option `--format text|json`, which sets `as_json`. what: describes the JSON in the help."""
+    return click.option(
+        "--format",
+        "as_json",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        callback=lambda _context, _option, value: value == "json",
+        help=f"text, or json: {what}.",
     )
-    return partial(with_options, options)
-
-
-_JSON = "cutset.json"
-
-
-def _ask_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    ctx.meta[_JSON] = value
-
-
-def _is_json(ctx: click.Context, _: click.Parameter, value: str) -> bool:
-    return value == "json" or bool(ctx.meta.get(_JSON))
 
 
 @dataclass(frozen=True, slots=True)

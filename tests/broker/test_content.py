@@ -147,7 +147,7 @@ def test_on_real_packets(tmp_path, capsys):
     capsys.readouterr()
     assert main.run(["follow", str(run), "r1", "100"]) == 0
     assert "never seen" not in capsys.readouterr().out
-    assert main.run(["packets", str(run), "--type", "NOTIFY", "--json"]) == 0
+    assert main.run(["packets", str(run), "--type", "NOTIFY", "--format", "json"]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[0])
     assert len(bytes.fromhex(first["key"])) == 16
     assert first["label"].endswith(f" {first['key'][:6]}")

@@ -67,7 +67,7 @@ def test_a_declaration_that_makes_no_sense_is_refused(
 
 
 def test_the_plan_has_what_the_system_declares(cutset):
-    code, text = cutset("plan", FILE, "--json")
+    code, text = cutset("plan", FILE, "--format", "json")
     assert code == 0
     plan = json.loads(text)
     assert plan["declared"]["roles"]["broker"] == ["server"]

@@ -60,7 +60,7 @@ def replace(path: Path, said: str, instead: str) -> None:
 
 
 def planned(folder, capsys) -> dict:
-    assert main.run(["plan", str(folder / "letters.yaml"), "--json"]) == 0
+    assert main.run(["plan", str(folder / "letters.yaml"), "--format", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 

@@ -148,7 +148,7 @@ def raw_lines(raw: "MessageBytes | None", codec: Codec) -> Iterator[str]:
             yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {text}".rstrip()
             text = ""
         if size > RAW_BYTES_MAX:
-            yield f"{_RAW_INDENT}{'':7}  … {size - RAW_BYTES_MAX:,} bytes more (--json has them)"
+            yield f"{_RAW_INDENT}{'':7}  … {size - RAW_BYTES_MAX:,} bytes more (--format json has them)"
 
 
 def again_header(lines: Lines) -> str:

@@ -128,7 +128,7 @@ def test_a_hostile_file_gives_one_line_and_the_rest_is_shown(
     file = changed(history, RUNS, entry=f"cut{ESCAPE}\ncutset: fine")
     strange = file.with_name(f"run-{ESCAPE}\n.parquet")
     os.link(file, strange)
-    assert cutset(["history", "--json", "--history", str(history.folder)]) == 1
+    assert cutset(["history", "--format", "json", "--history", str(history.folder)]) == 1
     said = capsys.readouterr()
     assert [json.loads(line)["run"] for line in said.out.splitlines()] == ["a"]
     assert len(said.err.splitlines()) == 2

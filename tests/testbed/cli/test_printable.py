@@ -92,7 +92,8 @@ def made(tmp_path_factory):
     return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
 
 
-@pytest.mark.parametrize("command", [["packets"], ["packets", "--json"], ["packets", "--retransmissions"],
+@pytest.mark.parametrize("command", [["packets"], ["packets", "--format", "json"],
+                                     ["packets", "--retransmissions"],
                                      ["follow", "2", "1"], ["follow", "2", "1", "--packets"]])  # fmt: skip
 def test_names_in_a_runs_tables_are_shown_in_one_line(made, tmp_path, capsys, command):
     text = "".join(HOSTILE[:-1])
@@ -114,5 +115,5 @@ def test_names_in_a_runs_tables_are_shown_in_one_line(made, tmp_path, capsys, co
     assert "Traceback" not in said.err
     assert is_shown(said.out + said.err)
     assert not [line for line in said.out.splitlines() if line.startswith("forged")]
-    if "--json" not in command:
+    if "json" not in command:
         assert "?forged" in said.out or code != 0

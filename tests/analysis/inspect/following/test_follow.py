@@ -258,7 +258,7 @@ def test_packets_lost_in_a_cut_are_recognised_by_their_entry_time(tmp_path, sent
 
 
 def test_json_output_equals_the_text(followed, capsys):
-    assert cutset(["follow", str(followed.path), "2", str(SEQ), "--json"]) == 0
+    assert cutset(["follow", str(followed.path), "2", str(SEQ), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["request"], told["last"], told["published_s"]) == (REQUEST, "r3-client-1", 4.995)
     lost = [hop for hop in told["hops"] if hop["fate"] == "lost"]

@@ -113,7 +113,7 @@ def test_on_a_terminal_problems_are_coloured(shown, monkeypatch):
 
 
 def test_json_is_the_row_of_the_table_and_its_label(shown, run):
-    rows = [json.loads(line) for line in shown("--json")]
+    rows = [json.loads(line) for line in shown("--format", "json")]
     assert len(rows) == 7
     assert all([*row] == [*TRANSFERS.names, "label"] for row in rows)
     lost = {
@@ -144,7 +144,7 @@ def test_raw_shows_the_bytes_of_every_field(shown):
 
 
 def test_raw_reassembles_a_message_of_several_packets(shown):
-    (row,) = (json.loads(line) for line in shown("--raw", "--json", "--lost"))
+    (row,) = (json.loads(line) for line in shown("--raw", "--format", "json", "--lost"))
     assert (row["capture"], row["packets"]) == ("r2-proxy-0-eth0", 2)
     payload = row["fields"][-1]
     assert (payload["offset"], payload["name"], payload["value"], payload["unit"]) == (
@@ -159,7 +159,7 @@ def test_raw_reassembles_a_message_of_several_packets(shown):
 def test_long_payloads_are_shortened_in_text(shown):
     lines = shown("--raw", "--lost", "--limit", "1")
     assert lines[-2].startswith("                    102  ")
-    assert lines[-1] == "                         … 36 bytes more (--json has them)"
+    assert lines[-1] == "                         … 36 bytes more (--format json has them)"
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ def test_retransmissions_are_listed_once_with_their_captures(run, capsys):
 
 
 def test_retransmissions_are_objects_for_programs(shown):
-    (row,) = (json.loads(line) for line in shown("--retransmissions", "--json", "--link", "r2-r3"))
+    (row,) = (json.loads(line) for line in shown("--retransmissions", "--format", "json", "--link", "r2-r3"))
     assert (row["t_ns"] - row["first_ns"], row["nth"], row["hosts"]) == (250_000_000, 2, ["r2-proxy-0"])
     assert (row["receiver"], row["messages"]) == ("r3-proxy-0", ["EVENTS s2 [11..20]"])
 
@@ -212,7 +212,7 @@ def test_retransmissions_are_objects_for_programs(shown):
         ("--around cut --to 5", "--around sets the time: leave out --from and --to"),
         ("--span 5", "--span is the time before and after a fault: add --around FAULT"),
         ("--raw --retransmissions", "--raw and --retransmissions exclude each other"),
-        ("--pcap x --json", "--pcap writes packets, whole: leave --format json and --limit out"),
+        ("--pcap x --format json", "--pcap writes packets, whole: leave --format json and --limit out"),
         ("--at r2-proxy-0", "--at selects the packets of --pcap: add --pcap FILE"),
         (
             "--pcap x --at r2-r3",

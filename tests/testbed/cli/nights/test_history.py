@@ -81,12 +81,12 @@ def test_metrics_have_columns_with_their_units(history, capsys):
     ],
 )
 def test_requested_rows_are_listed(history, capsys, asked, found):
-    assert cutset(["history", "list", "--json", *asked]) == 0
+    assert cutset(["history", "list", "--format", "json", *asked]) == 0
     assert [json.loads(line)["run"] for line in lines(capsys)] == found
 
 
 def test_json_has_settings_machine_and_metrics_as_objects(history, capsys):
-    assert cutset(["history", "--json", "--limit", "1", "--metric", P95]) == 0
+    assert cutset(["history", "--format", "json", "--limit", "1", "--metric", P95]) == 0
     (row,) = map(json.loads, lines(capsys))
     assert (row["settings"], row["machine"]) == ({"duration": "30s"}, {"cpus": 2})
     assert row["metrics"] == {P95: 12_345.6}
@@ -95,7 +95,7 @@ def test_json_has_settings_machine_and_metrics_as_objects(history, capsys):
 def test_a_damaged_file_is_named_and_the_rest_is_shown(history, capsys):
     damaged = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("run-a")
     damaged.write_bytes(b"torn")
-    assert cutset(["history", "--json"]) == 1
+    assert cutset(["history", "--format", "json"]) == 1
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 2
     assert captured.err.startswith(f"cutset: {damaged} is damaged")

@@ -107,7 +107,7 @@ def test_options_override_the_experiment(plan):
 
 
 def test_json_is_the_plan(plan):
-    content = json.loads(plan("link-failure", "--json", "--seed", "9"))
+    content = json.loads(plan("link-failure", "--format", "json", "--seed", "9"))
     assert plan_from_json(content).seed == 9
 
 
@@ -148,7 +148,7 @@ def test_arrivals_and_departures_are_summarised_and_listed_with_full(plan):
     assert line.endswith("; 3 times one comes back")
     rows = section(plan("link-failure", *given, "--full"), "Timeline")
     assert sum(row.endswith((" kill", " restart")) for row in rows) == 6
-    made = plan_from_json(json.loads(plan("link-failure", *given, "--json")))
+    made = plan_from_json(json.loads(plan("link-failure", *given, "--format", "json")))
     assert [each.count for each in made.churn] == [2, 3]
     assert [each.returns for each in made.churn] == [0, 3]
 
