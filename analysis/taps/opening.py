@@ -22,9 +22,9 @@ from analysis.capture.pcap.files.compressed import capture_name, readable, unpac
 from analysis.capture.pcap.files.index import CaptureIndex, load_index
 from analysis.capture.pcap.files.naming import find_captures
 from analysis.capture.pcap.files.record_batches import read_columns, read_span, spans_of
+from analysis.capture.pcap.files.stores import COPIED_BYTES, is_url
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
-from experiments.archives.stores import COPIED_BYTES, is_url
 from experiments.files.scratch import scratch
 
 STANDARD_INPUT = "-"

@@ -1,1 +1,1 @@
-"""Runs as archives, here or at a URL."""
+"""Runs as archives."""

@@ -66,21 +66,6 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
     return place, True
 
 
-def already_unpacked(beginning: Path, into: Path) -> Path | None:
-    """Return the directory below `into` of the packed run whose archive begins with this file.
-
-    None if there is none, or the file is too short. Raises InputError as `unpacked`.
-    """
-    try:
-        name, content = _beginning(beginning)
-    except (tarfile.TarError, zstandard.ZstdError, EOFError):
-        return None
-    if not (into / name).exists():
-        return None
-    check_same(beginning, into / name, content)
-    return into / name
-
-
 def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
     """Return the name of the directory in the archive, and the content of its record."""
     with _opened(archive) as (tar, _):

@@ -1,12 +1,11 @@
 """The RUN argument of commands: a path, a name below runs/, `latest`, or a packed run; or captures.
 
-A packed run is unpacked below runs/ first and stays there; one at a URL is downloaded there. Captures are a
-file, a folder or a pattern, here or at a URL, or `-`, standard input.
+A packed run is unpacked below runs/ first and stays there. Captures are a file, a folder, a pattern, a URL,
+or `-`, standard input.
 """
 
 import difflib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,12 +53,10 @@ def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
 
 def is_captures(name: str, runs: Path = RUNS) -> bool:
     """Return whether the name means captures rather than a run or a sweep."""
-    if name == STANDARD_INPUT:
-        return True
-    if URL in name:
-        return _are_captures_at(name)
     if name.endswith(PACKED) or (name == LATEST and not Path(name).exists()):
         return False
+    if name == STANDARD_INPUT or URL in name:
+        return True
     path = _directory(name, runs)
     if path is None:
         found = Path(name)
@@ -72,45 +69,15 @@ def is_captures(name: str, runs: Path = RUNS) -> bool:
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst")
 
 
-def _are_captures_at(url: str) -> bool:
-    """Return whether a URL means captures: its ending, a pattern, or a folder of captures, not a run."""
-    from pyarrow.fs import FileSelector
-
-    from experiments.archives.stores import store_and_path, url_name
-
-    if url_name(url).endswith(PACKED):
-        return False
-    if url_name(url).endswith(CAPTURE_ENDINGS) or "*" in url_name(url):
-        return True
-    try:
-        store, path = store_and_path(url)
-        found = store.get_file_info(FileSelector(path.rstrip("/"), allow_not_found=True))
-    except (OSError, ValueError, NotImplementedError):
-        return False  # reported when the run is looked for
-    names = [each.base_name for each in found]
-    return "run.json" not in names and any(name.endswith(CAPTURE_ENDINGS) for name in names)
-
-
 def named_cases(names: "Sequence[str]", runs: Path = RUNS) -> "tuple[list[str], list[str]]":
     """Return which of these names mean runs, and which captures."""
     captures = [name for name in names if is_captures(name, runs)]
     return [name for name in names if name not in captures], captures
 
 
-@contextmanager
-def packed(name: str) -> Iterator[Path | None]:
-    """Yield the archive that a RUN names, local or downloaded for this block; None if it names none.
-
-    Raises InputError.
-    """
-    if URL in name:
-        from experiments.archives.elsewhere import downloaded_archive
-
-        _check_packed(name)
-        with downloaded_archive(name, Path.cwd()) as archive:
-            yield archive
-    else:
-        yield Path(name) if name.endswith(PACKED) and Path(name).is_file() else None
+def packed(name: str) -> Path | None:
+    """Return the archive that a RUN names; None if it names none."""
+    return Path(name) if name.endswith(PACKED) and Path(name).is_file() else None
 
 
 def run_names(runs: Path) -> list[str]:
@@ -124,8 +91,6 @@ def _named(name: str, runs: Path) -> Path:
     if is_captures(name, runs):
         needs = "is no run but captures, without the plan of a run that this command needs"
         raise InputError(name, None, "", f"{needs}: use `cutset captures`, `packets` or `sql`")
-    if URL in name:
-        return _downloaded(name, runs)
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
     if name != LATEST and (named := _directory(name, runs)) is not None:
@@ -195,25 +160,3 @@ def _unpacked(archive: Path, runs: Path) -> Path:
     path, just_now = unpacked(archive, runs)
     click.echo(f"{'unpacked to' if just_now else 'already unpacked to'} {path}", err=True)
     return path
-
-
-def _downloaded(url: str, runs: Path) -> Path:
-    """Return the directory of a run at a URL. Raises InputError."""
-    import click
-
-    from experiments.archives.elsewhere import download_run
-
-    _check_packed(url)
-    path, just_now = download_run(url, runs)
-    click.echo(f"{'downloaded to' if just_now else 'already downloaded to'} {path}", err=True)
-    return path
-
-
-def _check_packed(url: str) -> None:
-    from experiments.archives.stores import url_name
-    from topologies.errors import InputError
-
-    if not url_name(url).removesuffix(PACKED) or not url_name(url).endswith(PACKED):
-        raise InputError(
-            url, None, "", f"should name a file that ends with {PACKED}, as `cutset export` makes"
-        )

@@ -132,9 +132,7 @@ def _only_one(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
     return values[0] if values else None
 
 
-RUN = (
-    "RUN is a path, a name below runs/, `latest`, or an archive that `cutset export` made, here or at a URL."
-)
+RUN = "RUN is a path, a name below runs/, `latest`, or an archive that `cutset export` made."
 
 
 def run_argument(command: Command) -> Command:

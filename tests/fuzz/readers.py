@@ -48,7 +48,7 @@ def summary(content: bytes) -> None:
     """Read a summary.json: the first screen, and the figures that nights follow."""
     with suppress(InputError):
         found = check_summary(parse_json(content, "summary.json"), "summary.json")
-        headline(found, everything=True)
+        headline(found)
         record = AnalysedRun(RunRecord(SMALL), found, (), (), (), (), ())
         story(record)
         recoveries(record)

@@ -1,12 +1,11 @@
 """`cutset export`: packs a run or a sweep into one file."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import run_argument
+from testbed.cli.options import FILE, run_argument
 
 if TYPE_CHECKING:
     from experiments.records.rundir import RunDirectory
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    metavar="FILE|URL",
-    help="The archive, as a file or a URL (s3://…).  [default: RUN.tar.zst here, or RUN-no-captures.tar.zst]",
+    type=FILE,
+    help="The archive.  [default: RUN.tar.zst here, or RUN-no-captures.tar.zst]",
 )
 @click.option("--force", is_flag=True, help="Replace an existing archive.")
-def command(run_name: str, captures: bool, keys: bool, output: str | None, force: bool) -> None:
+def command(run_name: str, captures: bool, keys: bool, output: Path | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. It also contains
@@ -41,10 +40,7 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     verify` and sha256sum(1) can check it. Exit codes: 0 packed, 2 no such run, or the archive cannot be
     written or exists already, 3 another command makes or analyses it.
     """
-    from experiments.archives.elsewhere import upload_archive, url_exists
     from experiments.archives.packing import ENDING, pack
-    from experiments.archives.stores import is_url, url_name
-    from experiments.files.scratch import scratch
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
     from testbed.cli.output import check_directory
@@ -52,21 +48,16 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
 
     found = named(run_name)
     kind = "" if captures else "-no-captures"
-    archive = output or f"{found.path.absolute().name}{kind}{ENDING}"
-    away = is_url(archive)
-    if not (url_name(archive) if away else archive).endswith(ENDING):
-        raise InputError(archive, None, "", f"should end with {ENDING}, so that commands recognise it")
-    if not away:
-        check_directory(Path(archive))
-    if not force and (url_exists(archive) if away else Path(archive).exists()):
-        # it may be the only copy of its captures
-        raise InputError(archive, None, "", "exists already: replace it with --force, or set another with -o")
-    with scratch("cutset-export-", Path(tempfile.gettempdir())) as folder:
-        place = folder / url_name(archive) if away else Path(archive)
-        with reading(found.path):
-            packed = pack(found.path, place, captures=captures, keys=keys, claims_of=_claims)
-        if away:
-            upload_archive(place, archive)
+    archive = output or Path(f"{found.path.absolute().name}{kind}{ENDING}")
+    if not archive.name.endswith(ENDING):
+        raise InputError(str(archive), None, "", f"should end with {ENDING}, so that commands recognise it")
+    check_directory(archive)
+    if not force and archive.exists():  # it may be the only copy of its captures
+        raise InputError(
+            str(archive), None, "", "exists already: replace it with --force, or set another with -o"
+        )
+    with reading(found.path):
+        packed = pack(found.path, archive, captures=captures, keys=keys, claims_of=_claims)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(

@@ -75,14 +75,13 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     if backend is not None:
         check_backend(backend)
-    with packed(run_name) as archive:
-        if archive is not None:
-            archived = read_archive(archive, run_name, point, trust=trust_programs)
-        else:
-            found = named(run_name)
-            name = found.path.name if isinstance(found, RunDirectory) else found.name
-            with reading(found.path):
-                archived = read_run(found, name, point, trust=trust_programs)
+    if (archive := packed(run_name)) is not None:
+        archived = read_archive(archive, run_name, point, trust=trust_programs)
+    else:
+        found = named(run_name)
+        name = found.path.name if isinstance(found, RunDirectory) else found.name
+        with reading(found.path):
+            archived = read_run(found, name, point, trust=trust_programs)
     going_on = None if resume is None else named_sweep(str(resume)).path
     given = {"--repeat": repeat, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]

@@ -22,5 +22,5 @@ def command(run_name: str) -> int:
     from testbed.campaign.reproduction.verifying import verify, verify_archive
     from testbed.cli.named_run import named, packed
 
-    with packed(run_name) as archive:
-        return verify(named(run_name)) if archive is None else verify_archive(archive, run_name)
+    archive = packed(run_name)
+    return verify(named(run_name)) if archive is None else verify_archive(archive, run_name)

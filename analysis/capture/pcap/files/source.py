@@ -43,11 +43,11 @@ from analysis.capture.pcap.files.naming import find_captures
 from analysis.capture.pcap.files.part import CapturePart, Lenience
 from analysis.capture.pcap.files.record_batches import Pick, RecordSpan, pack, read_span, spans_of
 from analysis.capture.pcap.files.stored import StoredSpan, stored_spans
+from analysis.capture.pcap.files.stores import is_url
 from analysis.capture.pcap.segments import segment_rows
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
-from experiments.archives.stores import is_url
 
 SEGMENTS, ENDED, BYTES_MAX = "segments", "ended", "maxBytesPerTrigger"
 IGNORE_MISSING, IGNORE_CORRUPT = "ignoreMissingFiles", "ignoreCorruptFiles"

@@ -1,5 +1,4 @@
-"""Captures at a URL (`experiments.archives.stores`): listed by the planner, fetched by the tasks that read
-them.
+"""Captures at a URL (`stores`): listed by the planner, fetched by the tasks that read them.
 
 A plain capture with an index beside it is read by many tasks. Each fetches its own bytes into a sparse file
 as large as the capture, so offsets are those of the capture. The index is verified against the records found.
@@ -23,10 +22,10 @@ from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.naming import captures_among
 from analysis.capture.pcap.files.record_batches import RecordSpan, spans_of
 from analysis.capture.pcap.files.scan import CaptureScan, Split
+from analysis.capture.pcap.files.stores import COPIED_BYTES, store_and_path, store_errors, url_name
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
 from analysis.spark_home import local_folder
-from experiments.archives.stores import COPIED_BYTES, store_and_path, store_errors, url_name
 from experiments.files.scratch import scratch
 from experiments.records.rundir import INDEX
 from topologies.errors import InputError

@@ -217,7 +217,7 @@ def test_a_truncated_archive_is_refused(archive, capsys):
     archive.write_bytes(content[: len(content) // 2])
     assert reproduce(archive) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"cutset: {archive}: is damaged, or no packed run: ")
+    assert re.match(rf"cutset: {archive}: is (truncated|damaged, or no packed run): ", line)
     assert [path.name for path in Path.cwd().iterdir()] == [archive.name]
 
 

@@ -15,12 +15,12 @@ from analysis.capture.pcap.files import record_batches, scan
 from analysis.capture.pcap.files.index import load_index, sidecar
 from analysis.capture.pcap.files.source import PcapReader, register
 from analysis.capture.pcap.files.stored import FETCHING, stored_spans
+from analysis.capture.pcap.files.stores import store_and_path
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from analysis.spark_home import local_folder
 from analysis.taps.opening import opened
-from experiments.archives.stores import store_and_path
 from experiments.records.rundir import INDEX
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
 
@@ -169,8 +169,8 @@ def test_an_undetected_wrong_index_gives_no_wrong_rows(s3: str, captures: Path) 
 def test_streaming_by_url_and_missing_stores_are_refused(s3: str) -> None:
     for url, problem in (
         (URL.format("nothing/of/the/kind", s3), "no captures there"),
-        ("s3://lab/x?endpoint_override=127.0.0.1:9&scheme=http", "cannot be read or written there"),
-        ("gopher://lab/x", "cannot be read or written there"),
+        ("s3://lab/x?endpoint_override=127.0.0.1:9&scheme=http", "cannot be read there"),
+        ("gopher://lab/x", "cannot be read there"),
     ):
         with pytest.raises(CaptureError, match=problem):
             rows(url)

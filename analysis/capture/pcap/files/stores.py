@@ -1,13 +1,13 @@
 """Remote stores that a URL names: S3, HDFS, Google's or Microsoft's storage.
 
-Arrow's file systems read and write there; Arrow's documentation lists how each finds credentials and endpoint
+Arrow's file systems read there; Arrow's documentation lists how each finds credentials and endpoint
 (for S3 AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL, or `?endpoint_override=` in the URL).
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from topologies.errors import InputError
@@ -40,13 +40,6 @@ def store_and_path(url: str) -> tuple["FileSystem", str]:
     return found
 
 
-def copy(store: "FileSystem", path: str, file: Path, size: int) -> None:
-    """Copy the first bytes unchanged: by default Arrow would decompress a file that ends with .zst."""
-    with store.open_input_stream(path, compression=None) as source, file.open("wb") as target:
-        while (left := size - target.tell()) and (some := source.read(min(left, COPIED_BYTES))):
-            target.write(some)
-
-
 @contextmanager
 def store_errors(url: str) -> Iterator[None]:
     """Convert Arrow's errors to a one-line InputError. Arrow raises ValueError for an unknown URL."""
@@ -54,4 +47,4 @@ def store_errors(url: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, NotImplementedError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise InputError(url, None, "", f"cannot be read or written there: {first}") from error
+        raise InputError(url, None, "", f"cannot be read there: {first}") from error
