@@ -4,7 +4,7 @@
 #
 # Packages: dpkt==1.9.8
 # Guess: each packet is read with the resolution of its own interface.
-# Seen: the first interface's resolution is taken for all: a packet of the second comes out in the year
+# Seen: the first interface's resolution is used for all: a packet of the second comes out in the year
 #   55840, a thousand times too late.
 set -eu
 there=$(mktemp -d)

@@ -19,7 +19,7 @@ import yaml
 
 WORDS = re.compile(
     r"\b(whoever|whomever|whosoever|nobody|nobodys|somebody|anew|alike|of which|of whom|so many|so often"
-    r"|the so-manieth|what is asked of)\b",
+    r"|the so-manieth|what is asked of|(?:by|to|for|of|from) who|stand(?:s|ing)? still|stood still)\b",
     re.IGNORECASE,
 )
 # A sentence that begins with one of these is inverted ("Of X, Y is kept") or a riddle ("What X says").

@@ -17,7 +17,7 @@ from channel import SERVICE, messages, options, settings
 CALLS_MAX = 200
 """Calls at once: each has a thread."""
 streams = {b"subscriber": [], b"server": []}
-"""Queues of messages, by who receives them."""
+"""Queues of messages, by receiver."""
 
 
 def pass_on(message, *receivers):

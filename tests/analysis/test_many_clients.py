@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from analysis.pipeline import analyze_here
 from experiments.records.rundir import RunDirectory
-def peak():  # of this program alone: ru_maxrss begins with that of who started it
+def peak():  # of this program alone: ru_maxrss begins with its parent's
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 before = peak()

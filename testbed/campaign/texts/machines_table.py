@@ -77,7 +77,7 @@ def _mark(each: "ExaminedMachine") -> "Text":
 
 
 def _cell(each: "ExaminedMachine", subject: str) -> "Text":
-    """Return a cell as `Text`, so that the machine's own texts are not taken for markup."""
+    """Return a cell as `Text`, so that the machine's own texts are not parsed as markup."""
     from rich.text import Text
 
     findings = [finding for finding in each.findings if finding.subject == subject]

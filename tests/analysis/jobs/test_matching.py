@@ -166,7 +166,7 @@ def test_files_read_row_group_by_row_group_give_the_same_in_order_of_time(tmp_pa
     sent = [row("out", (number % 3, number // 3, 100 * number)) for number in range(60)]
     came = [row("in", (one["connection"], one["stream_offset"] // LENGTH, one["t_first_ns"] + 35))
             for number, one in enumerate(sent) if number % 7]  # fmt: skip
-    late = [came.pop(4)]  # of a connection that stood still
+    late = [came.pop(4)]  # of a connection that stalled
     came = [one for one in came if one["connection"] != late[0]["connection"] or one["t_first_ns"] < 400]
     results = []
     for rows in (1000, 5):

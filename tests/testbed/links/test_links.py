@@ -169,7 +169,7 @@ def test_tcp_gets_the_rate_less_its_headers(kind, megabits_per_s):
     asked = rate_bits_per_s * 1448 / 1514
     observed = sandboxed(scenarios.tcp, kind, parameters, 3.0, True)
     assert observed["intact"]
-    # netem is tried in a kernel that is a process, and stands still whenever that does: at 10 Mbit/s it has
+    # netem is tried in a kernel that is a process, and stalls whenever that does: at 10 Mbit/s it has
     # time enough to show whose headers count, at 100 it has none.
     within = 0.1 if (kind, megabits_per_s) == ("netem", 100) else 0.03
     assert asked * (1 - within) <= observed["goodput_bits_per_s"] <= asked * (1 + within)

@@ -28,7 +28,7 @@ def marks(folder: Path) -> list[str]:
 
 
 def plant_programs(folder: Path, names: Sequence[str]) -> None:
-    """Programs of these names that leave a mark too, for who has the working directory in PATH."""
+    """Programs of these names that leave a mark too, for processes with the working directory in PATH."""
     for name in names:
         program = folder / name
         program.write_text(f"#!/bin/sh\necho $$ >>'{folder}/{name}.mark'\nexit 1\n")

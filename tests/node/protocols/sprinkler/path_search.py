@@ -2,7 +2,7 @@
 
 A node is a region's proxy, and 0 owns the stream. A node's state is what the rule reads: its source, and the
 paths that its neighbours advertised. A channel's state is the PATHS messages in flight. Steps are: a message
-arrives; an end of a cut link closes its channel, at any time. Counters stand still, as between two events of
+arrives; an end of a cut link closes its channel, at any time. Counters stay, as between two events of
 a slow stream: only paths can restore the stream. The rule is the product's own `choose`.
 
 The two ends of a cut link may detect it at different times; messages between them are lost meanwhile.

@@ -53,7 +53,7 @@ def test_a_machine_that_is_given_up_leaves_a_line_with_its_progress():
 
 
 def test_plain_lines_show_ends_and_periodic_progress(capsys, monkeypatch):
-    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it stands still
+    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it does not advance
     with PlainFollower() as follow:
         for got_mb in range(0, 300, 10):
             follow(progress(ShippingState.SHIPPING, got_mb))

@@ -181,8 +181,8 @@ def test_read_errors_are_not_blamed_on_the_store(s3: str, captures: Path) -> Non
     first = reader.partitions()[0]
     batches = reader.read(first)
     next(batches)
-    with pytest.raises(ValueError, match="of who reads"):
-        batches.throw(ValueError("of who reads"))  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="of the reader"):
+        batches.throw(ValueError("of the reader"))  # type: ignore[attr-defined]
     assert not list(local_folder().glob(f"{FETCHING}*"))
 
 
