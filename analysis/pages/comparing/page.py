@@ -23,7 +23,6 @@ from experiments.records.summary import SECTION_TITLES
 
 COMPARING = Path(__file__).parent
 SAME_TIME_S = 0.5  # faults that are closer are drawn once
-REGIONS_SHOWN = 8
 TOGETHER = "sides"
 _PERCENTILE = "p95"
 _THROUGHPUT = Axis("events/s at one client", "events/s")
@@ -54,7 +53,6 @@ def render(sides: Sequence[ComparedRun], file: Path) -> str:
             nothing=[row.title for row in rows if row.nothing],
             standing_out=metrics.standing_out(rows),
             overall=overall(sides),
-            regions=by_region(sides),
             other_faults=other_faults(sides),
             doubtful=[side for side in sides if not side.record.valid],
         )
@@ -77,22 +75,6 @@ def overall(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
     return tuple(figure for figure in drawn if figure.series)
 
 
-def by_region(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
-    """Return throughput and latency of each region, for at most REGIONS_SHOWN regions."""
-    through = [{one.subject: one for one in _lines(throughput_chart(side.record), "")} for side in sides]
-    late = [{one.subject: one for one in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
-    regions = list(dict.fromkeys(region for side in sides for region in side.record.regions))[:REGIONS_SHOWN]
-    figures = []
-    for number, region in enumerate(regions):
-        for key, title, axis, found in (
-            ("throughput", f"{region}: throughput", _THROUGHPUT, through),
-            ("latency", f"{region}: latency p95 of its events", _LATENCY, late),
-        ):
-            points = [_points(lines.get(region)) for lines in found]
-            figures.append(_chart(sides, f"{key}-{number}", title, axis, points, small=True))
-    return tuple(figure for figure in figures if figure.series)
-
-
 def other_faults(sides: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
     """Return the runs whose faults or fault times differ from the first run's."""
     first = bands(sides[0].record)
@@ -113,8 +95,6 @@ def _chart(
     title: str,
     axis: Axis,
     points: Sequence[dict[float, float]],
-    *,
-    small: bool = False,
 ) -> Chart:
     logarithmic = axis is _LATENCY and two_decades([y for found in points for y in found.values()])
     last_s = max((x for found in points for x in found), default=0.0)
@@ -131,7 +111,6 @@ def _chart(
         ),
         spans=tuple(span for span in spans(sides[0].record) if span.start <= end_s),
         together=TOGETHER,
-        small=small,
     )
 
 
@@ -139,17 +118,12 @@ def _lines(chart: Chart, group: str) -> tuple[ChartSeries, ...]:
     return tuple(line for line in chart.series if line.group == group)
 
 
-def _points(line: ChartSeries | None) -> dict[float, float]:
-    if line is None:
-        return {}
-    return {x: y for x, y in zip(line.x, line.y, strict=True) if y is not None}
-
-
 def _combined(lines: Sequence[ChartSeries], how: Callable[[list[float]], float]) -> dict[float, float]:
     values = defaultdict(list)
     for line in lines:
-        for x, y in _points(line).items():
-            values[x].append(y)
+        for x, y in zip(line.x, line.y, strict=True):
+            if y is not None:
+                values[x].append(y)
     return {x: how(values[x]) for x in sorted(values)}
 
 

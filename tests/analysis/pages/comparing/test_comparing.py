@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.pages.comparing.metrics import compared, standing_out
-from analysis.pages.comparing.page import by_region, other_faults, overall
+from analysis.pages.comparing.page import other_faults, overall
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import RUNS_MAX, ComparedRun, read_sides
 from analysis.pages.comparing.text import lines
@@ -59,7 +59,6 @@ def test_timelines_are_superimposed_with_the_first_runs_faults(sides: tuple[Comp
     assert [one.label for one in throughput.series] == ["A", "B"]
     assert [one.label for one in latency.series] == ["A", "B"]
     assert [span.label for span in throughput.spans] == ["cut r2\u2013r3"]
-    assert len(by_region(sides)) == 2 * 4
 
 
 def test_faults_at_other_times_are_named(run_of: RunOf) -> None:
