@@ -13,7 +13,6 @@ from analysis.pipeline import analyze as run_analysis
 from experiments.archives.packing import check_captures
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord
-from experiments.records.capture_parts import join_all
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
@@ -79,7 +78,6 @@ def _run(run: RunDirectory, workers_for: WorkersFor) -> int:
 
 def summary_of(run: RunDirectory, workers_for: WorkersFor, step: Callable[[str], None]) -> dict[str, Any]:
     """Analyse a run with all of its captures. Raises InputError, AnalysisError."""
-    join_all(run.captures)  # parts remain if the command of a watched run died
     return run_analysis(run, workers_for=workers_for, progress=step)
 
 

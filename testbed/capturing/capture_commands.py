@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.planned.plan import CapturePlan
-from experiments.records.capture_parts import NAME_PATTERN, ROTATION_S, folder_of
 
 SNAPLEN_MAX = 262_144
 """tcpdump's limit for whole packets: more than an offloaded frame of 64 KiB."""
@@ -58,7 +57,4 @@ def tcpdump_command(
     listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
     sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(buffer_kib)]
     user = ["-Z", "root"] if root else []
-    if point.capture.in_parts:
-        pattern = f"{str(folder_of(path)).replace('%', '%%')}/{NAME_PATTERN}"
-        return [*enter, *listen, *sizes, *user, "-G", str(ROTATION_S), "-w", pattern]
     return [*enter, *listen, *sizes, *user, "-w", str(path)]

@@ -5,11 +5,6 @@ Timestamps have nanoseconds. Files are classic pcap and grow in the run director
 crash does not lose them. A capture is ready when tcpdump reports that it listens. It is ended with SIGINT;
 tcpdump then reports how many packets it wrote and how many the kernel dropped. A capture that ends by itself
 is a problem of the run but does not end it. The analysis indexes the files.
-
-A capture that is watched during the run is written in parts (`experiments.records.capture_parts`). tcpdump
-begins a new part with the first packet that arrives ROTATION_S after the previous part began. It does so
-between two packets, so nothing is lost. An interface without packets keeps its last part open, and that
-part lacks what tcpdump has not yet written.
 """
 
 import asyncio
@@ -21,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.planned.plan import CapturePlan
-from experiments.records.capture_parts import folder_of, parts_lock
 from testbed.assignment import WIRE_SNAPLEN_BYTES
 from testbed.capturing.capture_commands import TcpdumpPoint, buffer_kib, memory_bytes, tcpdump_command
 from testbed.errors import TestbedError
@@ -80,17 +74,12 @@ class TcpdumpCaptures:
         self._root = root
         self._on_problem = on_problem
         self._running: list[_Running] = []
-        self._held = contextlib.ExitStack()
 
     async def start(self, points: Sequence[TcpdumpPoint], *, snaplen_bytes: int | None) -> None:
         """Start one tcpdump for each point and wait until all listen. Raises TestbedError if one does not."""
-        if any(point.capture.in_parts for point in points):
-            self._held.enter_context(parts_lock(self._directory))
         buffer = buffer_kib(len(points), memory_bytes())
         for point in points:
             path = self._directory / point.capture.file
-            if point.capture.in_parts:
-                folder_of(path).mkdir()
             size = WIRE_SNAPLEN_BYTES if point.capture.wire else snaplen_bytes
             command = tcpdump_command(point, path, snaplen_bytes=size, root=self._root, buffer_kib=buffer)
             process = await asyncio.create_subprocess_exec(
@@ -115,7 +104,6 @@ class TcpdumpCaptures:
             _send(running, signal.SIGINT)
         results = await asyncio.gather(*(self._end(running) for running in self._running))
         self._running = []
-        self._held.close()
         return results
 
     async def _await_listening(self, running: _Running) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.records.capture_parts import SUFFIX as PARTS
 from experiments.records.rundir import CAPTURE_ENDINGS, RUNS
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def is_captures(name: str, runs: Path = RUNS) -> bool:
         return found.is_file() or found.suffix in _SUFFIXES or any(sign in name for sign in "*?[")
     if any((path / f"{kind}.json").is_file() for kind in ("run", "sweep")):
         return False
-    return any(each.name.endswith((*CAPTURE_ENDINGS, f".pcap{PARTS}")) for each in path.iterdir())
+    return any(each.name.endswith(CAPTURE_ENDINGS) for each in path.iterdir())
 
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst")

@@ -52,7 +52,7 @@ class ArchivedRun:
         return {key: value for key, value in self.record.experiment.items() if key not in OF_MANY_RUNS}
 
     def plan(self) -> Plan:
-        """Return the plan as it was before a backend adapted it and before the shell split its captures."""
+        """Return the plan as it was before a backend adapted it and an older version split its captures."""
         plan = self.record.plan
         captures = tuple(replace(each, in_parts=False) for each in plan.captures if not each.wire)
         return replace(plan, captures=captures)

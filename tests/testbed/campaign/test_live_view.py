@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from analysis.jobs.choice import workers_at
 from experiments.loader import read_experiment
-from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
-from testbed.campaign import analyses, live_view
+from testbed.campaign import live_view
 from testbed.campaign.live_view import LiveWatcher, check_watchable
 from testbed.cli import main
 from testbed.run_selection import RunSelection
@@ -32,24 +30,6 @@ def test_one_run_on_this_machine_can_be_watched():
         check_watchable(chosen(), resumed=True)
     with pytest.raises(InputError, match="needs a run on this machine"):
         check_watchable(chosen(backend="simulator"), resumed=False)
-
-
-def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(tmp_path, monkeypatch):
-    run = RunDirectory(tmp_path / "run")
-    run.make()
-    folder = capture_parts.folder_of(run.capture("x.pcap"))
-    folder.mkdir()
-    (folder / "1.pcap").write_bytes(b"header of 24 bytes......record")
-    found: list[bytes] = []
-
-    def look(given: RunDirectory, **_: Any) -> dict[str, Any]:
-        found.append(given.capture("x.pcap").read_bytes())
-        return {}
-
-    monkeypatch.setattr(analyses, "run_analysis", look)
-    with workers_at() as workers_for:
-        analyses.summary_of(run, workers_for, lambda _: None)
-    assert found == [b"header of 24 bytes......record"]
 
 
 class Heard:

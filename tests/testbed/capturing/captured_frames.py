@@ -21,12 +21,8 @@ from testbed.network.namespaces import write_settings
 
 INTERFACE = "point"
 POINT = TcpdumpPoint(CapturePlan("point.pcap"), None, INTERFACE)
-WATCHED = TcpdumpPoint(CapturePlan("point.pcap", in_parts=True), None, INTERFACE)
-BESIDE = TcpdumpPoint(CapturePlan("beside.pcap"), None, INTERFACE)
 NO_SUCH_POINT = TcpdumpPoint(CapturePlan("none.pcap"), None, "nowhere0")
-ROTATIONS = 2
 FRAMES, FRAME_BYTES = 500, 46
-FRAMES_AT_ONCE = 50
 HELD_UP_S = 0.2  # from when the captures are told to end
 
 
@@ -61,7 +57,7 @@ async def main(directory: Path, what: str) -> None:
     make_interface()
     captures = TcpdumpCaptures(directory, root=os.getuid() == 0, on_problem=on_problem)
     try:
-        await captures.start(_points(what), snaplen_bytes=None)
+        await captures.start([NO_SUCH_POINT if what == "nowhere" else POINT], snaplen_bytes=None)
     except TestbedError as error:
         problems.append(str(error))
     else:
@@ -70,8 +66,6 @@ async def main(directory: Path, what: str) -> None:
                 send_frames()
                 os.kill(_only_tcpdump(), signal.SIGKILL)
                 await problem.wait()
-            case "parts":
-                await _send_until_rotated(directory / "point.pcap.parts")
             case "held up":
                 os.kill(pid := _only_tcpdump(), signal.SIGSTOP)
                 send_frames()
@@ -84,23 +78,6 @@ async def main(directory: Path, what: str) -> None:
     again = await captures.stop()
     answer = {"results": [asdict(result) for result in results], "again": again, "problems": problems}
     sys.stdout.write(json.dumps(answer))
-
-
-def _points(what: str) -> list[TcpdumpPoint]:
-    match what:
-        case "nowhere":
-            return [NO_SUCH_POINT]
-        case "parts":
-            return [WATCHED, BESIDE]
-    return [POINT]
-
-
-async def _send_until_rotated(folder: Path) -> None:
-    """Send packets almost without pauses, so that rotations happen in between."""
-    while len(list(folder.iterdir())) <= ROTATIONS:
-        send_frames(FRAMES_AT_ONCE)
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(FLUSH_S)
 
 
 def _only_tcpdump() -> int:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from experiments.planned.plan import CapturePlan
-from experiments.records import capture_parts
 from testbed.capturing import captures as capturing
 from testbed.capturing.capture_commands import CONFINED, TcpdumpPoint, tcpdump_command
 from testbed.capturing.captures import TcpdumpCaptures, has_all, parse_counts
 from testbed.errors import TestbedError
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.capturing.captured_frames import FRAME_BYTES, FRAMES, ROTATIONS
+from tests.testbed.capturing.captured_frames import FRAME_BYTES, FRAMES
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 
@@ -28,13 +27,6 @@ def test_a_capture_in_a_host_enters_its_namespace_first():
     assert command[3] == "setpriv"
     assert command[3 + len(CONFINED)] == "tcpdump"
     assert "-Z" not in command
-
-
-def test_a_watched_capture_begins_a_new_part_every_second():
-    point = TcpdumpPoint(CapturePlan("x.pcap", in_parts=True), None, "l1a")
-    command = tcpdump_command(point, Path("50%/x.pcap"), snaplen_bytes=None, root=False)
-    assert command[command.index("-G") + 1] == "1"
-    assert command[-1] == "50%%/x.pcap.parts/%s.pcap"
 
 
 def test_a_tcpdump_that_hangs_at_its_start_is_killed(tmp_path, monkeypatch):
@@ -114,15 +106,3 @@ def test_a_capture_that_cannot_listen_reports_why(tmp_path):
     answer = capture(tmp_path, "nowhere")
     assert len(answer["problems"]) == 1
     assert "none.pcap did not start: tcpdump: nowhere0: " in answer["problems"][0]
-
-
-@pytest.mark.network
-def test_joined_parts_equal_a_single_file(tmp_path):
-    answer = capture(tmp_path, "parts")
-    assert answer["problems"] == []
-    watched, beside = answer["results"]
-    assert watched["packets"] == beside["packets"] > 0
-    assert (watched["kernel_drops"], beside["kernel_drops"]) == (0, 0)
-    assert len(capture_parts.parts(tmp_path / "point.pcap.parts")) > ROTATIONS
-    capture_parts.join_all(tmp_path)
-    assert (tmp_path / "point.pcap").read_bytes() == (tmp_path / "beside.pcap").read_bytes()

@@ -1,12 +1,9 @@
 """A growing folder of captures: how far each can be read, and its records between two places.
 
-A place is an offset in the plain, whole capture. So if a capture is compressed in the meantime, or its parts
-are joined, reading continues at the same place, with the rows that the whole capture has. There are three
-forms:
+A place is an offset in the plain, whole capture. So if a capture is compressed in the meantime, reading
+continues at the same place, with the rows that the whole capture has. There are two forms:
 
 - plain files are read to their last whole record, and continued when there is more;
-- folders of parts (`experiments.records.capture_parts`) are read part by part: a part is complete once the
-  next one was begun, the last one once the file `ended` exists;
 - compressed files are decompressed once two successive checks found them unchanged.
 
 Captures may only be appended to. A capture that became shorter, or differs from the one that was read (by a
@@ -22,30 +19,35 @@ from pathlib import Path
 from typing import NoReturn
 from zlib import crc32
 
-from analysis.capture.pcap.files.compressed import readable, unpack
+from analysis.capture.pcap.files.compressed import readable, unpack, without_compression
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, Bytes
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.naming import captures_among, plain_name
-from analysis.capture.pcap.files.part import STRICT, CapturePart, Lenience, end_when_joined
+from analysis.capture.pcap.files.naming import captures_among
 from analysis.capture.pcap.files.record_batches import RecordSpan, cut_into_spans
 from analysis.capture.pcap.files.scan import CaptureScan
 from analysis.errors import CaptureError
-from experiments.records import capture_parts
 from experiments.records.rundir import CAPTURE_ENDINGS
 
-BYTES, PART, CHECKSUM = "bytes", "part", "checksum"
+BYTES, CHECKSUM = "bytes", "checksum"
 Place = Mapping[str, int]
-"""How much of a capture was read, in BYTES; for a folder of parts also the number of the last PART, for a
-file the CHECKSUM that identifies it.
-"""
+"""How much of a capture was read, in BYTES, and the CHECKSUM that identifies it."""
 Places = Mapping[str, Place]
 """Places by the name of a capture's plain file."""
 NOTHING_READ: Place = {BYTES: 0}
-FORMS = (*CAPTURE_ENDINGS[:1], CAPTURE_ENDINGS[0] + capture_parts.SUFFIX, *CAPTURE_ENDINGS[1:])
-"""The forms of a capture in order of preference."""
 CHECKED_FIRST, CHECKED_LAST = 64, 4096
 """Bytes of the checksum: at the capture's beginning, and before the place. Both contain a record's time."""
 PACKED = tuple({Path(ending).suffix for ending in CAPTURE_ENDINGS} - {".pcap", ".pcapng"})
+
+
+@dataclass(frozen=True, slots=True)
+class Lenience:
+    """Errors to skip instead of raising, as with Spark's own file sources."""
+
+    missing: bool = False  # captures that were removed before they were read
+    corrupt: bool = False  # files that are not captures, or not the ones read before
+
+
+STRICT = Lenience()
 
 
 @dataclass(slots=True)
@@ -60,13 +62,9 @@ class _Look:
 
 @dataclass(slots=True)
 class GrowingCaptures:
-    """The captures at a path, now and later: a folder, or a name or glob pattern in a folder.
-
-    ended: a file that exists once no part is written any more.
-    """
+    """The captures at a path, now and later: a folder, or a name or glob pattern in a folder."""
 
     path: str
-    ended: Path | None = None
     lenience: Lenience = STRICT
     problems: dict[str, str] = field(default_factory=dict)
     """Problems by capture, including unfinished records that may still be completed."""
@@ -85,21 +83,18 @@ class GrowingCaptures:
             self._forget_removed(name, start[name])
         end = {name: place for name, place in start.items() if name in there}
         room = bytes_max
-        for _, name, path in sorted(self._waiting(there, start)):
+        for _, name, path in sorted(self._waiting(there)):
             if room is not None and room <= 0:
                 break
             before = end.get(name, NOTHING_READ)
             after = self._after(name, path, before, room)
             if room is not None:
-                read = after[BYTES] - before[BYTES]
-                if read > room and PART in after and room != bytes_max:
-                    break  # leave it to the next batch; a part larger than bytes_max is read alone
-                room -= read
+                room -= after[BYTES] - before[BYTES]
             if after != before:
                 end[name] = after
         return end
 
-    def between(self, start: Places, end: Places) -> Iterator[RecordSpan | CapturePart]:
+    def between(self, start: Places, end: Places) -> Iterator[RecordSpan]:
         """Yield the records between two places, in the order of each capture. Raises CaptureError."""
         there = self._there()
         for name, last in sorted(end.items()):
@@ -109,8 +104,6 @@ class GrowingCaptures:
             path = there.get(name)
             if path is None:
                 self._report_removed(name, first, last)
-            elif path.is_dir():
-                yield from self._parts(name, path, first, last)
             else:
                 yield from self._spans(name, path, first, last)
 
@@ -123,9 +116,7 @@ class GrowingCaptures:
         """Stop at the present end of all captures, and do not wait for compressed files to settle."""
         targets = {}
         for name, path in self._there().items():
-            if path.is_dir():
-                targets[name] = max(map(capture_parts.number, self._closed(path)), default=-1)
-            elif (status := _status(path)) is not None:
+            if (status := _status(path)) is not None:
                 targets[name], _ = status
         self._targets = targets
 
@@ -137,39 +128,20 @@ class GrowingCaptures:
         """Return the present captures, each in its preferred form, by the name of its plain file."""
         folder = self._folder()
         pattern = "*" if folder == Path(self.path) else Path(self.path).name
-        names = (
-            path.name
-            for path in (folder.iterdir() if folder.is_dir() else ())
-            if path.is_dir() == path.name.endswith(capture_parts.SUFFIX)
-        )
-        wanted = {plain_name(name): folder / name for name in captures_among(names, pattern, FORMS)}
+        names = (path.name for path in (folder.iterdir() if folder.is_dir() else ()) if not path.is_dir())
+        wanted = {without_compression(name): folder / name for name in captures_among(names, pattern)}
         if self._targets is None:
             return wanted
         return {name: path for name, path in wanted.items() if name in self._targets}
 
-    def _closed(self, folder: Path) -> list[Path]:
-        """Return the complete parts of a folder."""
-        found = capture_parts.parts(folder)
-        return found if self.ended is not None and self.ended.exists() else found[:-1]
-
-    def _waiting(self, there: Mapping[str, Path], start: Places) -> Iterator[tuple[int, str, Path]]:
-        """Yield parts and files that may have unread data, with the second of their begin or last change."""
+    def _waiting(self, there: Mapping[str, Path]) -> Iterator[tuple[int, str, Path]]:
+        """Yield files that may have unread data, with the second of their last change."""
         for name, path in there.items():
-            place = start.get(name, NOTHING_READ)
-            if path.is_dir():
-                target = None if self._targets is None else self._targets[name]
-                for part in self._closed(path):
-                    number = capture_parts.number(part)
-                    if place.get(PART, -1) < number and (target is None or number <= target):
-                        yield number, name, part
-            elif (status := _status(path)) is not None:
+            if (status := _status(path)) is not None:
                 yield status[1] // 10**9, name, path
 
     def _after(self, name: str, path: Path, place: Place, room: int | None) -> Place:
-        """Return the place up to which a file or a part can be read."""
-        if path.parent.name == name + capture_parts.SUFFIX:
-            status = _status(path) or (0, 0)
-            return {BYTES: end_when_joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
+        """Return the place up to which a file can be read."""
         try:
             return self._walk(name, path, place, room)
         except CaptureError as error:
@@ -249,18 +221,6 @@ class GrowingCaptures:
         look.scan.forget(start)
         of = RecordSpan(str(file), look.scan.sections[0], 0, 0, capture=Path(name).stem)
         yield from cut_into_spans(of, look.scan.between(start, end))
-
-    def _parts(self, name: str, folder: Path, first: Place, last: Place) -> Iterator[CapturePart]:
-        """Yield the parts of a capture after one place, up to and including another."""
-        place = first[BYTES]
-        for path in capture_parts.parts(folder):
-            status = _status(path)
-            if status is not None and first.get(PART, -1) < capture_parts.number(path) <= last[PART]:
-                following = end_when_joined(place, status[0])
-                yield CapturePart(str(path), Path(name).stem, following - status[0], 0, status[0])
-                place = following
-        if place != last[BYTES]:
-            self._report_removed(name, first, last)
 
     def _pass_over(self, name: str, error: CaptureError) -> None:
         """Skip a file until it changes; then walk it from its beginning."""

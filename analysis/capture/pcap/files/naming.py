@@ -1,12 +1,11 @@
 """Finds captures by file name. If one exists in several forms, the first of CAPTURE_ENDINGS is used."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from analysis.capture.pcap.files.compressed import without_compression
 from analysis.errors import CaptureError
-from experiments.records import capture_parts
 from experiments.records.rundir import CAPTURE_ENDINGS
 
 
@@ -27,25 +26,15 @@ def find_captures(path: str) -> list[Path]:
     return [folder / name for name in found]
 
 
-def captures_among(
-    names: Iterable[str], pattern: str = "*", forms: Sequence[str] = CAPTURE_ENDINGS
-) -> list[str]:
-    """Return the file names that are captures and match, each capture once, sorted.
-
-    forms: the endings of captures, in order of preference.
-    """
+def captures_among(names: Iterable[str], pattern: str = "*") -> list[str]:
+    """Return the file names that are captures and match, each capture once, sorted."""
     found: dict[str, tuple[int, str]] = {}
     for name in names:
-        order = next((order for order, ending in enumerate(forms) if name.endswith(ending)), None)
-        plain = plain_name(name)
+        order = next((order for order, ending in enumerate(CAPTURE_ENDINGS) if name.endswith(ending)), None)
+        plain = without_compression(name)
         if order is not None and (
             pattern == plain or fnmatchcase(name, pattern) or fnmatchcase(plain, pattern)
         ):
             capture = Path(plain).stem
             found[capture] = min(found.get(capture, (order, name)), (order, name))
     return sorted(name for _, name in found.values())
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a capture's plain file from that of a file or folder of parts."""
-    return without_compression(name).removesuffix(capture_parts.SUFFIX)

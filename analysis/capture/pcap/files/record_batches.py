@@ -40,7 +40,6 @@ class RecordSpan:
     fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments among its packets
     clock: OffsetBounds = REFERENCE  # the clock of its time stamps
     capture: str = ""  # its name in tables; empty: the file's
-    shift: int = 0  # offset in the capture minus offset in the file, which may be a part of it
 
 
 class FileRange(Protocol):
@@ -138,8 +137,6 @@ def read_span(
     names = set(schema.names if pick is None else ALL)
     names -= set() if LINK_MARK in capture else OF_LINKS
     for columns in read_columns(span, names):
-        if span.shift:
-            columns["offset"] = columns["offset"] + span.shift
         if pick is not None:
             rows = pick(columns)
             columns = {name: columns[name][rows] for name in {*schema.names, "t_ns"} - {"capture"}}  # noqa: PLW2901

@@ -37,10 +37,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 from pyspark.sql.types import StructType
 
 from analysis.capture.pcap.files.compressed import unpack
-from analysis.capture.pcap.files.growing import GrowingCaptures, Places
+from analysis.capture.pcap.files.growing import GrowingCaptures, Lenience, Places
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.naming import find_captures
-from analysis.capture.pcap.files.part import CapturePart, Lenience
 from analysis.capture.pcap.files.record_batches import Pick, RecordSpan, pack, read_span, spans_of
 from analysis.capture.pcap.files.stored import StoredSpan, stored_spans
 from analysis.capture.pcap.files.stores import is_url
@@ -49,7 +48,7 @@ from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 
-SEGMENTS, ENDED, BYTES_MAX = "segments", "ended", "maxBytesPerTrigger"
+SEGMENTS, BYTES_MAX = "segments", "maxBytesPerTrigger"
 IGNORE_MISSING, IGNORE_CORRUPT = "ignoreMissingFiles", "ignoreCorruptFiles"
 BATCH_BYTES_MAX = 128 << 20
 PORTS = range(1, 1 << 16)
@@ -58,7 +57,7 @@ PORTS = range(1, 1 << 16)
 class PcapPartition(InputPartition):
     """The spans of captures that one task reads."""
 
-    def __init__(self, spans: tuple[RecordSpan | StoredSpan | CapturePart, ...]) -> None:
+    def __init__(self, spans: tuple[RecordSpan | StoredSpan, ...]) -> None:
         super().__init__(spans)
         self.spans = spans
 
@@ -67,9 +66,8 @@ class PcapSource(DataSource):
     """The data source `pcap`.
 
     Options: `path`, a capture, a folder of captures or a glob, local or at a URL; `segments`, a port, to read
-    only its TCP segments that carry payload or begin or reset a connection. Options of streams: `ended`, a
-    file that exists once no part of a capture is written any more; `maxBytesPerTrigger`; `ignoreMissingFiles`
-    and `ignoreCorruptFiles`, as for Spark's own file sources.
+    only its TCP segments that carry payload or begin or reset a connection. Options of streams:
+    `maxBytesPerTrigger`; `ignoreMissingFiles` and `ignoreCorruptFiles`, as for Spark's own file sources.
     """
 
     @classmethod
@@ -86,11 +84,10 @@ class PcapSource(DataSource):
         options = self.options
         if is_url(self._path):
             raise CaptureError(f"{self._path}: growing captures can be read from folders only, not by URL")
-        ended = options.get(ENDED)
         lenience = Lenience(
             missing=_flag(options.get(IGNORE_MISSING)), corrupt=_flag(options.get(IGNORE_CORRUPT))
         )
-        captures = GrowingCaptures(self._path, None if ended is None else Path(ended), lenience)
+        captures = GrowingCaptures(self._path, lenience)
         bytes_max = _number(BYTES_MAX, options.get(BYTES_MAX, str(BATCH_BYTES_MAX)), range(1, 1 << 62))
         return PcapStreamReader(captures, schema, bytes_max=bytes_max, pick=self._pick())
 
@@ -150,7 +147,7 @@ class PcapReader(DataSourceReader):
         return [PcapPartition(together) for together in pack(spans)] or [PcapPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for stretch in cast("tuple[RecordSpan | StoredSpan, ...]", cast("PcapPartition", partition).spans):
+        for stretch in cast("PcapPartition", partition).spans:
             with stretch.fetched() if isinstance(stretch, StoredSpan) else nullcontext((stretch,)) as spans:
                 for span in spans:
                     for batch in read_span(span, self._schema, self._times, self._pick):
@@ -193,12 +190,11 @@ class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         lenience = self._captures.lenience
-        for stretch in cast("tuple[RecordSpan | CapturePart, ...]", cast("PcapPartition", partition).spans):
+        for span in cast("tuple[RecordSpan, ...]", cast("PcapPartition", partition).spans):
             try:
-                for span in stretch.spans(lenience) if isinstance(stretch, CapturePart) else (stretch,):
-                    yield from read_span(span, self._schema, pick=self._pick)
+                yield from read_span(span, self._schema, pick=self._pick)
             except CaptureError:
-                if not lenience.missing or Path(stretch.path).exists():
+                if not lenience.missing or Path(span.path).exists():
                     raise
 
 

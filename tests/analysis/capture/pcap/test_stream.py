@@ -15,13 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analysis.capture.pcap.files.source import register
-from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
-from tests.analysis.capture.pcap.parts import write_parts
 
 pytestmark = pytest.mark.spark
 
-COUNT, PER_PART, HEADER_BYTES, ENDED = 40, 10, 24, "ended"
+COUNT, HEADER_BYTES = 40, 24
 
 
 def records(count: int = COUNT) -> list[Record]:
@@ -110,24 +108,6 @@ def test_a_restarted_query_over_growing_captures_gives_the_rows_of_the_table(
     assert len(turns) == 5
     found = sorted((row for rows in turns for row in rows), key=lambda row: (row["capture"], row["offset"]))
     assert found == stream.table(whole)
-
-
-def test_parts_are_read_when_closed_and_the_last_after_the_end_marker(stream: Stream, tmp_path: Path) -> None:
-    ended = tmp_path / ENDED
-    folder = write_parts(stream.captures / "a.pcap", records(), range(PER_PART, COUNT, PER_PART))
-    query = stream.start(ended=str(ended))
-    query.processAllAvailable()
-    [before] = stream.taken()
-    assert len(before) == COUNT - PER_PART
-    query.stop()
-    ended.touch()
-    query = stream.start(ended=str(ended))
-    query.processAllAvailable()
-    [after] = stream.taken()
-    capture_parts.join(folder)
-    query.processAllAvailable()
-    assert stream.taken() == []
-    assert before + after == stream.table(stream.captures)
 
 
 def test_a_schema_restricts_the_columns_and_spark_applies_filters(stream: Stream) -> None:

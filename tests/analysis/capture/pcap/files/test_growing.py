@@ -11,18 +11,15 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from analysis.capture.pcap.files import scan
-from analysis.capture.pcap.files.growing import GrowingCaptures
+from analysis.capture.pcap.files.growing import STRICT, GrowingCaptures, Lenience
 from analysis.capture.pcap.files.index import load_index
-from analysis.capture.pcap.files.part import STRICT, Lenience
 from analysis.capture.pcap.files.record_batches import read_span, spans_of
-from analysis.capture.pcap.files.source import PcapPartition, PcapStreamReader
+from analysis.capture.pcap.files.source import PcapStreamReader
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
-from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
-from tests.analysis.capture.pcap.parts import FIRST, write_parts
 
-PACKETS_THERE, PER_PART, HEADER_BYTES = 12, 3, 24
+PACKETS_THERE, HEADER_BYTES = 12, 24
 Place = dict[str, Any]
 
 
@@ -36,12 +33,8 @@ RECORD_BYTES = (len(pcap_bytes(records())) - HEADER_BYTES) // PACKETS_THERE
 class Reading:
     """Reads batch by batch as Spark does, each perhaps in another process."""
 
-    def __init__(
-        self, path: Path, *, ended: Path | None = None, lenience: Lenience = STRICT, again: bool = False
-    ) -> None:
-        self._make = lambda: PcapStreamReader(
-            GrowingCaptures(str(path), ended, lenience), spark_schema(PACKETS)
-        )
+    def __init__(self, path: Path, *, lenience: Lenience = STRICT, again: bool = False) -> None:
+        self._make = lambda: PcapStreamReader(GrowingCaptures(str(path), lenience), spark_schema(PACKETS))
         self._again = again
         self._reader = self._make()
         self.place: Place = {}
@@ -143,70 +136,6 @@ def test_new_captures_are_read_and_no_record_is_read_twice(tmp_path: Path) -> No
     assert reading.rows() == core_rows(b)
     assert reading.rows() == []
     assert {row["capture"] for row in Reading(tmp_path / "captures" / "a*.pcap").rows()} == {"a"}
-
-
-@pytest.fixture
-def parts(tmp_path: Path) -> Path:
-    """Return two captures in parts of three packets; the last part of each is still open."""
-    (tmp_path / "captures").mkdir()
-    for name in ("a.pcap", "b.pcap"):
-        write_parts(tmp_path / "captures" / name, records(), range(PER_PART, PACKETS_THERE, PER_PART))
-    return tmp_path / "captures"
-
-
-def joined_rows(captures: Path) -> list[dict[str, Any]]:
-    capture_parts.join_all(captures)
-    return core_rows(*sorted(captures.glob("*.pcap")))
-
-
-def test_rows_of_parts_are_those_of_the_capture_that_they_are_joined_to(parts: Path) -> None:
-    ended = parts / "ended"
-    reading = Reading(parts, ended=ended)
-    found = reading.rows()
-    assert len(found) == 2 * (PACKETS_THERE - PER_PART)
-    assert reading.rows() == []
-    ended.touch()
-    found += reading.rows()
-    assert sorted(found, key=lambda row: (row["capture"], row["offset"])) == joined_rows(parts)
-    assert reading.rows() == []
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
-def test_reading_continues_in_place_after_parts_are_joined(parts: Path, again: bool) -> None:
-    reading = Reading(parts, again=again)
-    found = reading.rows(RECORD_BYTES)
-    whole = joined_rows(parts)
-    found += reading.rows()
-    assert sorted(found, key=lambda row: (row["capture"], row["offset"])) == whole
-    assert reading.rows() == []
-
-
-def test_a_batch_of_parts_is_one_ordered_task_even_after_joining(
-    parts: Path,
-) -> None:
-    reader = Reading(parts).reader
-    end = reader.latestOffset({}, ReadAllAvailable())
-    assert reader.partitions(end, end) == []
-    [task] = reader.partitions({}, end)
-    assert isinstance(task, PcapPartition)
-    assert [each.path for each in task.spans] == sorted(each.path for each in task.spans)
-    expected = rows_between(reader, {}, end)
-    joined_rows(parts)
-    assert rows_between(reader, {}, end) == expected
-
-
-def test_the_oldest_parts_are_read_first_and_a_large_one_alone(parts: Path) -> None:
-    reader = Reading(parts).reader
-    size = capture_parts.parts(parts / "a.pcap.parts")[0].stat().st_size
-    places = [{}]
-    for bound in (3 * size, 3 * size, 1):
-        places.append(reader.latestOffset(places[-1], ReadMaxBytes(bound)))
-    assert [{name: place["part"] - FIRST for name, place in each.items()} for each in places[1:3]] == [
-        {"a.pcap": 1, "b.pcap": 0},
-        {"a.pcap": 2, "b.pcap": 2},
-    ]
-    assert places[3] == places[2]
-    assert reader.latestOffset({}, ReadMaxBytes(1)) == {"a.pcap": {"bytes": size, "part": FIRST}}
 
 
 def test_a_compressed_capture_is_read_when_it_no_longer_changes(tmp_path: Path) -> None:
@@ -331,14 +260,6 @@ def test_a_capture_removed_after_reading_is_forgotten(tmp_path: Path) -> None:
     assert reading.place == {}
     write_pcap(capture, records())
     assert reading.rows() == expected
-
-
-def test_a_part_removed_before_reading_is_reported(parts: Path) -> None:
-    reader = Reading(parts).reader
-    end = reader.latestOffset({}, ReadAllAvailable())
-    capture_parts.parts(parts / "a.pcap.parts")[0].unlink()
-    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ were removed"):
-        list(reader.partitions({}, end))
 
 
 def test_present_data_can_be_read_without_later_data(tmp_path: Path) -> None:
