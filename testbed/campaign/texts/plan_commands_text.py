@@ -1,4 +1,4 @@
-"""Rows of text on a run's machines, commands, captures and their disk space."""
+"""The commands of a run as rows of text: machines, programs, captures and their disk."""
 
 import shlex
 from collections.abc import Iterator
