@@ -105,15 +105,16 @@ class FlatNetwork:
         if not node.is_finished:
             self._execute(node, node.machine.handle(given, self.clock.now_us))
 
-    def _arrive(self, sent: tuple[Address, Address, Sequence[Any]]) -> None:
-        source, target, messages = sent
+    def _arrive(self, sent: tuple[Address, ReceivedFrom]) -> None:
+        target, received = sent
         node = self.nodes.get(target)
         if node is None or node.is_finished:
+            source = received.address
             if source in self.nodes and (self.reaches is None or self.reaches(target, source)):
                 back_us = self._delay_us(target, source)
                 self.clock.at(self.clock.now_us + back_us, self._refuse, (source, target))
             return
-        self._execute(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
+        self._execute(node, node.machine.handle(received, self.clock.now_us))
 
     def _refuse(self, between: tuple[Address, Address]) -> None:
         source, target = between
@@ -139,7 +140,7 @@ class FlatNetwork:
                     self.watch(node.address, target, effect.messages)
                 if reaches is None or reaches(node.address, target):
                     delay_us = self._delay_us(node.address, target)
-                    at(now_us + delay_us, self._arrive, (node.address, target, effect.messages))
+                    at(now_us + delay_us, self._arrive, (target, ReceivedFrom(node.address, effect.messages)))
             elif kind is m.SetTimer:
                 self._serial += 1
                 node.timers[effect.timer] = self._serial

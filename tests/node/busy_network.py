@@ -24,12 +24,12 @@ class BusyNetwork(FlatNetwork):
         self._waiting, self._turns = {}, deque()
 
     def _arrive(self, sent):
-        source, target, messages = sent
+        target, received = sent
         node = self.nodes.get(target)
         if node is None or node.is_finished:
             super()._arrive(sent)
         else:
-            self._give(node, ReceivedFrom(source, messages))
+            self._give(node, received)
 
     def _give(self, node, given):
         self._queue(node, given, None)

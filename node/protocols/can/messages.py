@@ -231,13 +231,23 @@ def can_layouts(first: int = 1) -> list[MessageLayout]:
     return [MessageLayout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
 
 
+class _SidesOfZone(tuple[ZoneSide, ...]):
+    """The sides of a zone with the zone itself, so that nodes of one process share it."""
+
+    zone: Zone
+
+
 def sides_of(zone: Zone) -> tuple[ZoneSide, ...]:
     """Return a zone in the form that messages carry."""
-    return tuple(map(ZoneSide, zone.low, zone.high))
+    sides = _SidesOfZone(map(ZoneSide, zone.low, zone.high))
+    sides.zone = zone
+    return sides
 
 
 def zone_of(sides: tuple[ZoneSide, ...]) -> Zone:
     """Return the zone from a message's sides."""
+    if type(sides) is _SidesOfZone:
+        return sides.zone
     return Zone(tuple([side.low for side in sides]), tuple([side.high for side in sides]))
 
 

@@ -73,12 +73,10 @@ class Can(RoutingNode[Route]):
         application: CanApplication,
     ) -> None:
         """Create a node. own: with a different id in each process generation."""
-        super().__init__(
-            parameters, emit, application.receive, is_acknowledging=bool(parameters.heartbeat_us)
-        )
+        super().__init__(parameters, emit, application.receive)
         self.own = own
         self.claims = ZoneClaims(own, dimensions)
-        self.reach = Reachability(own, parameters, rng, emit, self)
+        self.reach = Reachability(own, parameters, rng, emit, self, is_watching=bool(parameters.heartbeat_us))
         self._parameters = parameters
         self._application = application
         self.territory = Territory(

@@ -10,6 +10,7 @@ from node.protocols.can.messages import Join
 from node.protocols.can.replicas import REPLICAS_MAX
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.admission import halving_cut, visiting_both
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.messages import (
     Climb,
     Confirm,
@@ -63,8 +64,9 @@ class Broker:
     ) -> None:
         self.space = space = Space(attributes)
         self.held = HeldZones(overlay)
-        self.waves = Waves(parameters, mail)
-        self.keeping = SubscriptionStorage(parameters, mail, space, overlay, self.held)
+        self.answers = answers = CollectedAnswers(mail)
+        self.waves = Waves(parameters, mail, answers)
+        self.keeping = SubscriptionStorage(parameters, mail, space, overlay, self.held, answers=answers)
         self.notification = Notification(parameters, mail, self.keeping, self.held)
         self.recovery = ZoneRecovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
         self.propagation = Propagation(parameters, mail, self.held, self.waves)
@@ -73,10 +75,9 @@ class Broker:
         self._reader = EventReader(space)
         self.publisher = MeghdootPublisher(parameters, mail, self._reader, life)
         self.subscriber = MeghdootSubscriber(
-            parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
+            parameters, mail, space, self._reader, answers, life=life, interest=interest, deliver=deliver
         )
         self._mail, self._parameters = mail, parameters
-        self._answers = self.waves.answers, self.subscriber.answers, self.keeping.answers
         self._takes: dict[type, Callable[[Address, Any], None]] = {
             Event: self._event,
             Notify: self.subscriber.notify,
@@ -219,19 +220,3 @@ class Broker:
         self.publisher.tick()
         self.subscriber.tick()
         self.load.tick()
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether `flush` has something to send."""
-        return any(self._answers)
-
-    def flush(self) -> None:
-        """Send all collected answers."""
-        for answers in self._answers:
-            answers.flush()
-
-    def flush_to(self, address: Address) -> None:
-        """Send the answers collected for a peer, together with other messages to it."""
-        for answers in self._answers:
-            if answers:
-                answers.flush_to(address)

@@ -71,6 +71,7 @@ class MeghdootNode(OverlayNode):
             interest=self._interest,
             deliver=self._deliver,
         )
+        self._answers = self.broker.answers
         self.broker.publisher.acknowledged = self._acknowledged
         can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self.broker)
         self.overlay = self.can = self.post.can = can
@@ -109,7 +110,7 @@ class MeghdootNode(OverlayNode):
         here = self.post.here
         while here:
             self.broker.receive(self.post.own, here.popleft())
-        if not self._is_flushing and self.broker.has_answers:
+        if not self._is_flushing and self._answers:
             self._is_flushing = True
             self._effects.append(m.SetTimer(FLUSH, self.post.now_us + self.parameters.confirm_us))
 
@@ -119,7 +120,7 @@ class MeghdootNode(OverlayNode):
             for address in dict.fromkeys(each.address for each in self._effects if type(each) is SendTo):
                 if address not in self.can.reach.relays_of:
                     self.can.acknowledge(address)
-                    self.broker.flush_to(address)
+                    self._answers.flush_to(address)
         if len(self._effects) > 1:
             self._effects = gathered(self._effects)
 
@@ -148,7 +149,7 @@ class MeghdootNode(OverlayNode):
     def _timer(self, timer: m.Timer) -> None:
         if timer == FLUSH:
             self._is_flushing = False
-            self.broker.flush()
+            self._answers.flush()
 
     def _tick_again(self, now_us: int) -> None:
         self._note_lateness(now_us)

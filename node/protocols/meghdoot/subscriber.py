@@ -80,6 +80,7 @@ class MeghdootSubscriber:
         mail: OverlayTransport,
         space: Space,
         reader: EventReader,
+        answers: CollectedAnswers,
         *,
         life: int,
         interest: Interest,
@@ -98,7 +99,7 @@ class MeghdootSubscriber:
         self._unanswered: dict[int, int] = {}
         self._window = CongestionWindow(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], PublisherHistory] = {}
-        self.answers = CollectedAnswers(mail, Notified)  # for received events
+        self._answers = answers
 
     # --- Subscriptions
 
@@ -191,7 +192,7 @@ class MeghdootSubscriber:
     def notify(self, sender: Address, message: Notify) -> None:
         """Process an event."""
         if self._parameters.is_confirming:
-            self.answers.add(sender, Notified, EventName(message.stream, message.first_seq, message.life))
+            self._answers.add(sender, Notified, EventName(message.stream, message.first_seq, message.life))
         if message.life == self._life and self._is_new(message) and self._is_wanted(message):
             life = message.stream, epoch_of(message.first_seq)
             self._known[life].delivered[message.first_seq] = None

@@ -82,16 +82,14 @@ class Pastry(RoutingNode[Route]):
         self._rng = rng
         self._application = application
         self._considered: set[Address] = set()
-        super().__init__(
-            parameters, emit, application.receive, is_acknowledging=bool(parameters.heartbeat_us)
-        )
+        super().__init__(parameters, emit, application.receive)
         self._set_id(own)
 
     def _set_id(self, own: NodeHandle) -> None:
         """Take this id and forget all known nodes."""
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
-        reach = Reachability(own, parameters, rng, emit, self)
+        reach = Reachability(own, parameters, rng, emit, self, is_watching=bool(parameters.heartbeat_us))
         self.nodes = KnownNodes(own, parameters, reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._candidates = LeafCandidates(self.nodes, parameters.leaf_set, reach)

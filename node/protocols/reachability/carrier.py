@@ -40,18 +40,12 @@ class RoutingNode(Generic[R]):
         parameters: ReachabilityParameters,
         emit: Callable[[PeerEffect], None],
         receive: Callable[[Address, Any], None],
-        *,
-        is_acknowledging: bool,
     ) -> None:
-        """Create a node without handlers.
-
-        receive: processes all messages for the application. is_acknowledging: each hop is acknowledged.
-        """
+        """Create a node without handlers. receive: processes all messages for the application."""
         self._emit = emit
         self._hops = HopAcknowledgements[R](parameters.probe_timeout_us, emit)
         self._waiting: deque[R] = deque(maxlen=WAITING_MAX)
         self._receive = receive
-        self._is_acknowledging = is_acknowledging
         self._takes: dict[type, TakeMessage] = {}
 
     def _dispatch(self, reach: Reachability, takes: dict[type, TakeMessage]) -> None:
@@ -83,7 +77,8 @@ class RoutingNode(Generic[R]):
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
         """Process messages from an address, in order; none if only part of a long message has arrived."""
         self.reach.now_us = now_us
-        self.reach.received_from(address, None)
+        if self.reach.is_watching:
+            self.reach.received_from(address, None)
         if not messages:
             self.reach.part_came(address)
         for message in messages:
@@ -153,7 +148,7 @@ class RoutingNode(Generic[R]):
 
     def _hand_to(self, following: NodeHandle, route: R) -> None:
         """Send a message to the next node."""
-        if self._is_acknowledging:
+        if self.reach.is_watching:
             onward = self._hops.hand(following, route, self.reach.now_us)
         else:
             onward = replace(route, hops=route.hops + 1)

@@ -122,7 +122,11 @@ def _next_search(search: int) -> int:
 
 
 class Reachability:
-    """Reachability of other nodes from one node. `relays_of` has the relays in use."""
+    """Reachability of other nodes from one node. `relays_of` has the relays in use.
+
+    `is_watching`: nodes exchange heartbeats. Otherwise hops are not acknowledged, and times of messages,
+    which would take gigabytes in a simulation of many nodes, are not kept.
+    """
 
     def __init__(
         self,
@@ -131,7 +135,10 @@ class Reachability:
         rng: m.Randomness,
         effects: Callable[[PeerEffect], None],
         watcher: ReachabilityWatcher,
+        *,
+        is_watching: bool,
     ) -> None:
+        self.is_watching = is_watching
         self.now_us = 0
         self.relays_of: dict[Address, Relays] = {}
         self.lateness = Lateness(parameters.probe_timeout_us)
@@ -172,7 +179,8 @@ class Reachability:
         """Send messages to a node, in order, through relays if necessary."""
         relays = self.relays_of.get(address)
         if relays is None:
-            self._times[address].sent_us = self.now_us
+            if self.is_watching:
+                self._times[address].sent_us = self.now_us
             self._emit(SendTo(address, messages))
         else:
             self._used.add(address)

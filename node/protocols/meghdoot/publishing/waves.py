@@ -77,14 +77,16 @@ class Wave:
 class Waves:
     """All pending waves of a peer. answers: to those that forwarded them."""
 
-    def __init__(self, parameters: MeghdootParameters, mail: OverlayTransport) -> None:
+    def __init__(
+        self, parameters: MeghdootParameters, mail: OverlayTransport, answers: CollectedAnswers
+    ) -> None:
         self._parameters = parameters
         self._silent_us = parameters.heartbeat_us * 5 // 4
         self._mail = mail
         self._waves: dict[Key, Wave] = {}
         self._senders: dict[Key, Wave] = {}  # by the child's key
         self._waiting: dict[tuple[Address, int, int], list[Wave]] = {}  # by subscriber and event
-        self.answers = CollectedAnswers(mail, Confirm, RootConfirm)
+        self._answers = answers
 
     def answer(self, wave: Wave) -> None:
         """Queue the answer to the peer that forwarded the wave."""
@@ -93,7 +95,7 @@ class Waves:
         late_us = max(wave.late_us, self._mail.own_late_us)
         doubts = min(wave.doubts, 65_535)
         visited = Visited(origin, number, attempt, zone, points, wave.undelivered, doubts, late_us)
-        self.answers.add(wave.parent, RootConfirm if wave.is_root else Confirm, visited)
+        self._answers.add(wave.parent, RootConfirm if wave.is_root else Confirm, visited)
 
     def is_open(self, key: Key, parent: Address) -> bool:
         """Return whether a wave that this parent forwarded is pending, so that an answer will follow."""

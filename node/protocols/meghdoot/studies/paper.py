@@ -138,7 +138,7 @@ class PaperSimulation:
     def _affected(self, values: Sequence[float]) -> int:
         """Return the number of zones that an event affects, by comparison with all of them."""
         region = affected(self._space.point(event_ranges(self._space.attributes, values)))
-        zones = [zone for node in self._peers.nodes.values() for zone in node.can.zones]
+        zones = [zone for node in self._peers.nodes.values() for zone in node.can.claims.own.versions]
         low, high = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
         begins = low <= np.array(region.high)
         ends = (np.array(region.low) < high) | (high == TOP)

@@ -63,6 +63,8 @@ class SubscriptionStorage:
         space: Space,
         overlay: OverlayView,
         held: HeldZones,
+        *,
+        answers: CollectedAnswers,
     ) -> None:
         self.subscriptions = SubscriptionStore(space)
         self.copies = SubscriptionStore(space)
@@ -74,7 +76,7 @@ class SubscriptionStorage:
         self._overlay = overlay
         self._held = held
         self._installing: dict[Key, Installation] = {}
-        self.answers = CollectedAnswers(mail, Subscribed)  # for installed updates
+        self._answers = answers
         self._placed: dict[Key, Point] = {}
         self._replicas: Sequence[NodeHandle] = ()  # those that `_replicated` is for
         self._replicated: dict[NodeHandle, Copying] = {}
@@ -202,7 +204,7 @@ class SubscriptionStorage:
         key = installation.subscriber, installation.word.number
         if not installation.waits and self._installing.get(key) is installation:
             del self._installing[key]
-            self.answers.add(installation.subscriber, Subscribed, installation.word)
+            self._answers.add(installation.subscriber, Subscribed, installation.word)
 
     # --- Changes of zones
 

@@ -30,5 +30,5 @@ def test_answers_are_sent_with_other_messages_which_replace_heartbeats():
     assert 0.2 * pairs * rounds < kinds[Heartbeat] < 0.7 * pairs * rounds
     assert "failed" not in society.events()
     society.finish(3_000_000)
-    assert not any(node.broker.has_answers for node in society.nodes().values())
+    assert not any(node.broker.answers for node in society.nodes().values())
     assert_whole(society)

@@ -6,6 +6,7 @@ import pytest
 
 from node.core.content.content import ContentAttribute
 from node.core.specification import PlannedSubscription as Asked
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.messages import Notify, UpdateName
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader, payload_of
@@ -24,12 +25,13 @@ def subscriber():
     mail = SimpleNamespace(
         own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message: None
     )
-    delivered = []
+    delivered, answers = [], CollectedAnswers(mail)
     made = MeghdootSubscriber(
-        MeghdootParameters(), mail, SPACE, EventReader(SPACE), life=LIFE, interest=lambda kind, asked: None,
+        MeghdootParameters(), mail, SPACE, EventReader(SPACE), answers,
+        life=LIFE, interest=lambda kind, asked: None,
         deliver=delivered.append,
     )  # fmt: skip
-    made.delivered = delivered
+    made.delivered, made.answers = delivered, answers
     for count, (at_us, is_on) in enumerate(((ASKED_US, True), (ENDED_US, False))):
         mail.now_us = at_us
         made.subscribe(Asked(0, 7, is_on, ((10.0, 20.0),)))

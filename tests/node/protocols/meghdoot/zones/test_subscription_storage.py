@@ -7,6 +7,7 @@ import pytest
 
 from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import Zone
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.layers import ZoneNeighbours
 from node.protocols.meghdoot.messages import Store, StoreAt, StorePurpose, Subscribed
 from node.protocols.meghdoot.parameters import MeghdootParameters
@@ -43,7 +44,10 @@ class Peer:
             ownership_changes=lambda: None,
         )
         self.held = HeldZones(overlay)
-        self.keeping = SubscriptionStorage(MeghdootParameters(), self.mail, SPACE, overlay, self.held)
+        self.answers = CollectedAnswers(self.mail)
+        self.keeping = SubscriptionStorage(
+            MeghdootParameters(), self.mail, SPACE, overlay, self.held, answers=self.answers
+        )
 
     def point_of(self, message):
         if isinstance(message, StoreAt):
@@ -70,7 +74,7 @@ class Peer:
     def is_stored(self):
         """Confirm the last routed copy; return whether the subscription now counts as installed."""
         self.keeping.stores.stored(self.routed[-1][0].number)
-        self.keeping.answers.flush()
+        self.answers.flush()
         return any(isinstance(message, Subscribed) for _, message in self.sent)
 
 
