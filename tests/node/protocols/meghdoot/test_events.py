@@ -108,7 +108,7 @@ def test_lost_events_are_sent_again(kind):
 
     def arrive(sent):
         """Process a message, but lose every 40th one of this kind."""
-        if any(isinstance(each, kind) for each in sent[2]):
+        if any(isinstance(each, kind) for each in sent[1].messages):
             lost.append(sent)
             if len(lost) % 40 == 0:
                 return

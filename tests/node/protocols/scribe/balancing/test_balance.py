@@ -2,6 +2,7 @@
 
 import pytest
 
+from node.core.peers.peer_pool import ReceivedFrom
 from node.protocols.scribe.messages import JoinAt, PathNode, Rejoin, TreePath
 from tests.node.protocols.scribe.groups import Groups, assert_whole
 
@@ -132,7 +133,7 @@ def a_pair(groups):
 
 def give(groups, name, sender, message):
     """Deliver a message to a node as if from another one."""
-    groups.network._arrive((sender, groups.addresses[name], (message,)))
+    groups.network._arrive((groups.addresses[name], ReceivedFrom(sender, (message,))))
 
 
 def test_a_node_joins_no_node_below_it_and_elsewhere_if_it_is_on_its_own_path():
