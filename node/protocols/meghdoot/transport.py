@@ -23,8 +23,6 @@ class OverlayTransport:
     """Transport of messages to other peers and to this one.
 
     here: messages of this peer to itself, which wait until the current input is processed.
-
-    unsent: message types that a study does not count and does not send.
     """
 
     def __init__(self, own: Address, emit: Callable[[PeerEffect], None]) -> None:
@@ -32,7 +30,6 @@ class OverlayTransport:
         self.own = own
         self.here: deque[Any] = deque()
         self.lateness = Lateness(USUAL_US)
-        self.unsent: frozenset[type] = frozenset()
         self.emit = emit
 
     @property
@@ -44,7 +41,7 @@ class OverlayTransport:
         """Send a message to a peer, possibly to this one."""
         if address == self.own:
             self.here.append(message)
-        elif type(message) not in self.unsent:
+        else:
             self.can.reach.send(address, message)
 
     def route(self, message: Any) -> None:

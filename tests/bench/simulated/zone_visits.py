@@ -2,7 +2,8 @@
 
 A study like `meghdoot-uniform` with a peer for every thirteen subscriptions and events, so that peers join
 until its end, as in the paper. A visit is all that a zone does with an event, from the message that brings
-it to those that pass it on. The paper's own size takes half an hour: `CUTSET_BENCH_PEERS=10000`.
+it to those that pass it on, without the search for matching subscriptions (`notified`). The paper's own size
+takes half an hour: `CUTSET_BENCH_PEERS=10000`.
 """
 
 import os

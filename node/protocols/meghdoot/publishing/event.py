@@ -16,15 +16,16 @@ SPACES_MAX = 16
 
 
 class EventContent:
-    """The content of an event. values: query for matching subscriptions (`bounds`).
-
-    Other properties are computed on first use.
-    """
+    """The content of an event. Its properties are computed on first use."""
 
     def __init__(self, space: Space, values: Sequence[float]) -> None:
         self._space, self._ranges = space, event_ranges(space.attributes, values)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Query for matching subscriptions (`bounds`)."""
         low, high = zip(*self._ranges, strict=True)
-        self.values: Floats = covering(low, high)
+        return covering(low, high)
 
     @cached_property
     def point(self) -> Point:

@@ -92,7 +92,11 @@ class EventSpread:
 
 
 class Notification:
-    """Notification for the zones of a peer. send: sends a message to a subscriber."""
+    """Notification for the zones of a peer.
+
+    is_enabled: events are matched with subscriptions; a study that counts no notifications does not need
+    that. send: sends a message to a subscriber.
+    """
 
     def __init__(
         self,
@@ -101,7 +105,7 @@ class Notification:
         keeping: SubscriptionStorage,
         held: HeldZones,
     ) -> None:
-        self.count = 0
+        self.is_enabled = True
         self.send = mail.send
         self._is_confirming = parameters.is_confirming
         self._keeping = keeping
@@ -113,7 +117,7 @@ class Notification:
 
         The result maps their addresses to process generations.
         """
-        if not len(self._keeping.subscriptions):
+        if not self.is_enabled or not len(self._keeping.subscriptions):
             return {}
         only = None if self._has_only() else zone.zone
         told: dict[Address, int] = {}
@@ -132,7 +136,6 @@ class Notification:
             if notify is None:
                 notify = by_life[life] = spread.notify(life, 0)
             self.send(address, notify)
-        self.count += len(told)
         return told
 
     def _has_only(self) -> bool:

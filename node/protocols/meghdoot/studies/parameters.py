@@ -43,7 +43,7 @@ class PaperParameters(Bounded):
     match_cost: Annotated[float, MATCH_COST] = 0.5
     """These three as in experiments; the greater the cost, the more zones are split (4.1)."""
     notified: bool = False
-    """Whether subscribers are notified, which the paper does not count."""
+    """Whether events are matched and subscribers notified, which the paper does not count."""
 
 
 @dataclass(frozen=True, slots=True)

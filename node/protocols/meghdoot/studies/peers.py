@@ -14,7 +14,6 @@ from node.core.machine import Randomness
 from node.core.peers.peer_pool import Address
 from node.core.specification import PlannedSubscription as Asked
 from node.core.study import StudyContext
-from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
 from node.protocols.overlay.node import unplanned_spec
 from node.sim.flat_network import EffectObserver, FlatNetwork
@@ -60,7 +59,7 @@ class Peers:
     ) -> None:
         """Create an empty network.
 
-        quiet_us: maximum duration of an action. notified: whether subscribers are notified.
+        quiet_us: maximum duration of an action. notified: whether events are matched and notified.
         """
         self.nodes: dict[Address, MeghdootNode] = {}
         self.network = FlatNetwork(lambda source, target: HOP_US, *((on_effect,) if on_effect else ()))
@@ -76,8 +75,7 @@ class Peers:
         name, given = f"peer-{address}", {"parameters": self._parameters, "workload": self._workload}
         spec = unplanned_spec("meghdoot", "peer", name, address, contacts=contacts, **given)
         node = MeghdootNode(spec, self._rng)
-        if not self._notified:
-            node.post.unsent = frozenset({Notify})
+        node.broker.notification.is_enabled = self._notified
         return address, node
 
     def join(self) -> Address:
