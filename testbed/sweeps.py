@@ -97,7 +97,7 @@ def record_to_resume(record: SweepRecord, points: Points, directory: SweepDirect
 
 
 def _difference(record: SweepRecord, now: SweepRecord) -> str:
-    """Return why a sweep cannot go on, which began with something else."""
+    """Return the difference that keeps a sweep from continuing."""
     for option in ("backend", "links", "seed", "repeat"):
         was, given = getattr(record, option), getattr(now, option)
         if was != given:

@@ -28,11 +28,13 @@ GENERATOR = Need("program", "iperf3", "Debian and Ubuntu: package iperf3", ("ipe
 WITHOUT_RIGHTS = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
 )
-"""Starts a generator without capabilities: it needs none to send and receive."""
+"""A prefix that starts a generator without capabilities: it needs none to send and receive."""
 LISTEN_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 END_GRACE_S = 10.0
-"""After the burst, client and server exchange their results: some round trips, through full queues."""
+"""Time after a burst for client and server to exchange their results: some round trips, through full
+queues.
+"""
 END_TIMEOUT_S = 5.0
 """For a generator that was asked to end."""
 BLOCKS_PER_S = 100

@@ -1,7 +1,7 @@
 """Processes with little processor time or memory during faults, by control groups.
 
 A process whose limits the plan changes at some time enters its group at each start, because the kernel counts
-memory in the group in which it was taken. If several faults overlap, the smallest limit counts.
+memory in the group that allocated it. If several faults overlap, the smallest limit counts.
 """
 
 import time

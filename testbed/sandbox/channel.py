@@ -68,7 +68,9 @@ class SandboxChannel:
         return True
 
     def show_life(self) -> None:
-        """Send an empty message now and then from a thread, which tells the other end that we do not hang."""
+        """Send an empty message periodically from a thread, which shows the other end that this process does
+        not hang.
+        """
 
         def beat() -> None:
             with suppress(OSError):  # closed meanwhile

@@ -1,4 +1,5 @@
-"""Files without a place on the machine: in a tmpfs that is mounted for a moment in the sandbox.
+"""Temporary files in a tmpfs that is mounted only briefly in the sandbox, so that none remains on the
+machine.
 
 Files that are bound elsewhere or open last as long as their users, so that nothing is left, however the
 sandbox ends.
@@ -33,7 +34,7 @@ def passing_mount() -> Iterator[Path]:
 
 
 def bind(file: Path, target: Path) -> None:
-    """Let a file stand at another path. Raises MachineError."""
+    """Bind a file to another path. Raises MachineError."""
     with _refused():
         mount(str(file), target, None, MS_BIND)
 
