@@ -50,7 +50,7 @@ def check_generator(plan: Plan) -> None:
     """Raise MachineError if the plan has background traffic and iperf3 is missing, with how to get it."""
     if plan.traffic and list(missing([GENERATOR], search_path(os.environ))):
         needed = f"`{GENERATOR.name}` ({GENERATOR.get})"
-        raise MachineError(f"other people's traffic needs what is not installed: {needed}")
+        raise MachineError(f"background traffic needs a program that is not installed: {needed}")
 
 
 def generator_versions(plan: Plan) -> dict[str, str | None]:

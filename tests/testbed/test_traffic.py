@@ -109,7 +109,7 @@ def test_a_machine_without_the_generator_is_refused_before_the_start(tmp_path, c
     monkeypatch.setenv("PATH", str(programs))
     assert main.run(["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]) == 3
     said = capsys.readouterr().err
-    assert "needs what is not installed: `iperf3` (Debian and Ubuntu: package iperf3)" in said
+    assert "needs a program that is not installed: `iperf3` (Debian and Ubuntu: package iperf3)" in said
     assert not (tmp_path / "runs").exists()
 
 

@@ -56,7 +56,7 @@ def check_routing(plan: Plan) -> None:
     lacking = list(missing(needs, search_path(os.environ)))
     asked = f"`routing: {plan.routing.protocol}`"
     if lacking:
-        raise MachineError(f"{asked} needs what is not installed: {lacking[0].get}")
+        raise MachineError(f"{asked} needs a program that is not installed: {lacking[0].get}")
     if not has_other_users():
         raise MachineError(
             f"{asked} needs root: FRR's daemons change their user, and the sandbox of an ordinary user has"

@@ -144,7 +144,7 @@ def test_virtual_time_refuses_routing(tmp_path):
 
 def test_a_machine_without_the_daemons_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(daemons, "PROGRAMS", tmp_path / "nowhere")
-    with pytest.raises(MachineError, match=r"`routing: ospf` needs what is not installed: .*package frr"):
+    with pytest.raises(MachineError, match=r"`routing: ospf` needs a program .*package frr"):
         daemons.check_routing(plan_of(tmp_path, "ospf"))
     monkeypatch.setattr(daemons, "missing", lambda *_: ())
     monkeypatch.setattr(daemons, "has_other_users", lambda: False)
