@@ -17,7 +17,7 @@ def test_report_writes_page_and_figures_and_prints_their_paths(tmp_path, capsys)
     assert cutset(["report", str(run.path)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"report       {run.report_html} (")
-    assert said[1] == f"figures      {run.figures} (10 files)"
+    assert said[1] == f"figures      {run.figures} (6 files)"
     assert 100_000 < run.report_html.stat().st_size < 800_000
 
 
