@@ -19,7 +19,8 @@ from analysis.capture.codings import JoinedBytes, MarkerEncoding, encodings
 from analysis.capture.groups import is_group
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, message_batch, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
-from analysis.capture.pcap.frames import CaptureBytes, contents, runs
+from analysis.capture.pcap.files.format import Bytes
+from analysis.capture.pcap.frames import contents, runs
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.websocket import COMPRESSED, WebSocketStream
 from analysis.messages.marked import NEW, PASSED
@@ -156,7 +157,7 @@ class MarkerDecoder:
     `names` holds the columns that are the same for all messages (capture, host, …).
     """
 
-    def __init__(self, data: CaptureBytes, markers: MarkerSearch, names: Mapping[str, Any]) -> None:
+    def __init__(self, data: Bytes, markers: MarkerSearch, names: Mapping[str, Any]) -> None:
         self.counts = DecodingCounts()
         self._data = data
         self._searched = StreamSearch(markers.size_bytes)

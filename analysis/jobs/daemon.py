@@ -9,7 +9,6 @@ Spark has one daemon per kind of worker; planning workers need fewer modules.
 import gc
 import importlib
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 
 from pyspark.daemon import manager
@@ -31,10 +30,10 @@ PRELOADED = {
 """By kind of worker, the modules that it needs besides its own."""
 
 
-def serve(preloaded: Mapping[str, tuple[str, ...]]) -> None:
+def serve() -> None:
     """Import the modules for the kind of worker on the command line, then fork workers until Spark ends."""
     [kind] = sys.argv[1:]
-    for name in (kind, *preloaded[kind]) if kind in preloaded else ():
+    for name in (kind, *PRELOADED[kind]) if kind in PRELOADED else ():
         with suppress(ImportError):  # the task that needs the module reports a better error
             importlib.import_module(name)
     gc.freeze()  # keeps this memory shared with all workers: the garbage collector does not touch it
@@ -42,4 +41,4 @@ def serve(preloaded: Mapping[str, tuple[str, ...]]) -> None:
 
 
 if __name__ == "__main__":
-    serve(PRELOADED)
+    serve()

@@ -83,14 +83,9 @@ def prepare(
     return run_control.prepare(out, planned(request, backend, out), request.described(), directory)
 
 
-def planned(
-    request: RunRequest, backend: Backend, out: Path, *, adapt: Callable[[Plan], Plan] = lambda plan: plan
-) -> Plan:
-    """Return the plan for this backend after checking that the backend can run it.
-
-    adapt: changes the plan first. Raises InputError, MachineError.
-    """
-    plan = backend.adapted(adapt(request.plan()))
+def planned(request: RunRequest, backend: Backend, out: Path) -> Plan:
+    """Return the plan for this backend after checking that it can run it. Raises InputError, MachineError."""
+    plan = backend.adapted(request.plan())
     backend.check(out, plan)
     return plan
 

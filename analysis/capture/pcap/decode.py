@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.files.format import Integers, column, gather
-from analysis.capture.pcap.frames import CaptureBytes, FrameWalk, MessageFrames
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.frames import FrameWalk, MessageFrames
 from analysis.capture.pcap.nested import NUMBER_KINDS, InnermostMessages, open_nested
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import ENDS_COLUMNS, KEY_COLUMN, MESSAGES, ROWS_COLUMNS
@@ -82,9 +82,7 @@ class KnownRange:
 class MessageDecoder:
     """Decodes one stream, given in parts. names: the columns that are equal for all messages (capture, …)."""
 
-    def __init__(
-        self, data: CaptureBytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool
-    ) -> None:
+    def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
         self.counts = DecodingCounts()
         self._synchronised = synchronised
         self._codec = codec

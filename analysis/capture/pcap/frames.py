@@ -12,7 +12,6 @@ Otherwise the walk stops and records the reason. It never searches for bytes tha
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,13 +21,6 @@ from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BY
 
 _EVER = np.iinfo(np.int64)
 WINDOW_BYTES = 8 * 1024 * 1024  # stream bytes copied at once; a frame is smaller
-
-
-class CaptureBytes(Protocol):
-    """Bytes by their offsets in a capture: those of a file, or of the parts of one that grows."""
-
-    @property
-    def data(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class MessageFrames:
 class FrameWalk:
     """Walks the frames of one stream, given in parts. `position` is the stream offset of the next frame."""
 
-    def __init__(self, data: CaptureBytes) -> None:
+    def __init__(self, data: Bytes) -> None:
         self._data = data
         self._limit = 0  # frames that end beyond it must wait for the next part
         self._waits = False  # the next frame must wait
@@ -128,7 +120,7 @@ def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
 
 
 def contents(
-    data: CaptureBytes, pieces: ByteRanges, first: int, last: int, position: Callable[[], int]
+    data: Bytes, pieces: ByteRanges, first: int, last: int, position: Callable[[], int]
 ) -> Iterator[tuple[bytes, int, bool]]:
     """Yield the bytes of a run of pieces in windows of about WINDOW_BYTES: bytes, the stream offset of the
     first, and whether this window is the last.
@@ -148,7 +140,7 @@ def contents(
         content, start, piece = content[used:], start + used, following
 
 
-def copy_pieces(data: CaptureBytes, pieces: ByteRanges, first: int, following: int) -> bytes:
+def copy_pieces(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
     """Copy and concatenate the captured bytes of some pieces."""
     buffer = data.data
     begins = pieces.at[first:following]

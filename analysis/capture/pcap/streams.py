@@ -23,11 +23,10 @@ from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import Emit, MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
-from analysis.capture.pcap.files.format import Integers
+from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes, release
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.frames import CaptureBytes
 from analysis.capture.pcap.reassemble import (
     HORIZON_NS,
     PIECES_MAX,
@@ -103,7 +102,7 @@ class CaptureStreams:
 
     def __init__(
         self,
-        data: CaptureBytes,
+        data: Bytes,
         capture: HostCapture,
         codec: Codec | MarkerSearch,
         emit: Emit,
@@ -124,12 +123,8 @@ class CaptureStreams:
 
     def take(self, window: Iterable[Columns]) -> None:
         """Take the next packets, and emit the messages that are complete and old enough."""
-        self.take_segments(directions(window, self._capture.port))
-
-    def take_segments(self, found: Iterable[tuple[Direction, TcpSegments]]) -> None:
-        """Take the next segments of each direction, and emit messages as `take` does."""
         times = []
-        for direction, segments in found:
+        for direction, segments in directions(window, self._capture.port):
             times.append(segments.t_ns)
             self._follow(direction, segments)
         if times:
@@ -143,12 +138,6 @@ class CaptureStreams:
             self._give(flow, flow.connection.settle(before_ns, share), ended=False)
         if self._tls:
             self._tls.settled()
-
-    def stopped(self) -> Iterator[tuple[Direction, str]]:
-        """Yield the present directions that cannot be decoded any further, with the reason."""
-        for direction, flow in self._flows.items():
-            if flow.decoder.counts.stopped:
-                yield direction, flow.decoder.counts.stopped
 
     def end(self) -> None:
         """Emit the rest, after the last packet."""

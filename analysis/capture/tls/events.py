@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.decode import DecodingCounts, Emit
-from analysis.capture.pcap.frames import CaptureBytes
+from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.tls.plaintext import StreamPlaintext
 from analysis.capture.tls.records import APPLICATION, HEADER, TlsRecord, TlsRecords
@@ -58,7 +58,7 @@ class TlsConnections:
     def __exit__(self, *_: object) -> None:
         self._sessions.close()
 
-    def decoder(self, data: CaptureBytes, names: Mapping[str, Any], *, synchronised: bool) -> "TlsDecoder":
+    def decoder(self, data: Bytes, names: Mapping[str, Any], *, synchronised: bool) -> "TlsDecoder":
         """Return the decoder of a new stream."""
         records = TlsRecords(data, self._markers, names, synchronised=synchronised)
         return TlsDecoder(records, self._sessions)

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
-from analysis.capture.pcap.frames import CaptureBytes, contents, copy_pieces, runs
+from analysis.capture.pcap.files.format import Bytes
+from analysis.capture.pcap.frames import contents, copy_pieces, runs
 from analysis.capture.pcap.reassemble import SettledRange
 
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
@@ -52,7 +53,7 @@ class TlsRecords:
     """Cuts one stream, given in parts as to `MarkerDecoder`, into records; finds events in cleartext."""
 
     def __init__(
-        self, data: CaptureBytes, markers: MarkerSearch, names: Mapping[str, Any], *, synchronised: bool
+        self, data: Bytes, markers: MarkerSearch, names: Mapping[str, Any], *, synchronised: bool
     ) -> None:
         self._data = data
         self._synchronised = synchronised

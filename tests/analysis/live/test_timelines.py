@@ -1,76 +1,22 @@
-"""Live timelines equal those of the analysis after the run, with bounded memory."""
+"""Live timelines settle events once, report each bin once, and use bounded memory."""
 
-from collections import defaultdict
 from dataclasses import replace
-from itertools import accumulate, cycle, islice, pairwise
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from analysis.live import timelines as live_timelines
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, EventBatch, Intervals, Latencies, LiveTimelines
-from analysis.timelines import latency, throughput
-from analysis.timelines.delivery.stream_pieces import Sets, from_events
+from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.run_metadata import RunMetadata
-from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
+from tests.analysis.timelines.world import ZERO, S, facts_of
 
 CLIENTS = ("r0-client-0", "r0-client-1")
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
-    return simulate()
-
-
-@pytest.fixture(scope="module")
 def metadata() -> RunMetadata:
     return facts_of()
-
-
-def batches_of(world: World) -> list[EventBatch]:
-    """Return the batches that drivers and clients saw, in order of time."""
-    found = [
-        EventBatch(
-            row["kind"] == "published", row["host"], row["stream"], row["first_seq"], row["count"],
-            row["events"], row["t_ns"],
-        )
-        for row in world.events
-        if row["kind"] == "published" or (row["kind"] == "arrived" and row["role"] == "client")
-    ]  # fmt: skip
-    return sorted(found, key=lambda batch: batch.t_ns)
-
-
-def told(world: World, metadata: RunMetadata) -> tuple[dict, dict]:
-    """Return all bins after feeding batches in steps shorter and longer than a bin."""
-    live = LiveTimelines(metadata)
-    batches = batches_of(world)
-    found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
-    steps = cycle((130 * MS, 70 * MS, 1 * S, 190 * MS, 3 * S))
-    for begin, end in pairwise(accumulate(islice(steps, END // S + 10), initial=ZERO)):
-        some = [batch for batch in batches if begin <= batch.t_ns < end]
-        news = live.take(some, dict.fromkeys(metadata.clients, end))
-        for series, kept in zip((news.throughput, news.latency), found, strict=True):
-            for name, rows in series.items():
-                kept[name] |= {row[0]: row[1:] for row in rows}
-    return found
-
-
-def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata) -> None:
-    rates, percentiles = told(world, metadata)
-    events = world.events_table()
-    for row in throughput.table(throughput.arrivals(events, metadata), None, metadata).to_pylist():
-        if row["scope"] == "region":
-            assert rates[row["name"]][round(row["start_s"], 3)] == [row["events_per_s"]]
-    samples = [
-        latency.samples(n, from_events(world.stream(n), metadata.clients), metadata) for n in metadata.owner
-    ]
-    expected = latency.table(pa.concat_tables(samples), metadata).to_pylist()
-    assert expected
-    assert sum(map(len, percentiles.values())) == len(expected)
-    for row in expected:
-        found = percentiles[row["origin"]][round(row["start_s"], 3)]
-        assert found == pytest.approx([row["p50_ms"], row["p95_ms"], row["p99_ms"]], abs=0.0006)
 
 
 def test_a_bin_is_reported_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
