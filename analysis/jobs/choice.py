@@ -22,19 +22,18 @@ WorkersFor = Callable[[RunDirectory, Progress], AbstractContextManager[Workers]]
 
 
 @contextmanager
-def workers_at(master: str | None = None, captures: str | None = None) -> Iterator[WorkersFor]:
+def workers_at(master: str | None = None) -> Iterator[WorkersFor]:
     """Provide workers for successive runs. Spark starts for the first run that needs it, and stays.
 
-    master: a Spark master URL; None is this machine. captures: "shared" or "send", how a cluster accesses a
-    run's files; None detects it. The returned function raises AnalysisError or InputError if there are no
-    workers.
+    master: a Spark master URL; None is this machine. The returned function raises AnalysisError or InputError
+    if there are no workers.
     """
     if master is None or master.startswith("local"):
         yield lambda run, progress: _of_this_machine(run, master, progress)
     else:
         from analysis.jobs.cluster import Cluster  # noqa: PLC0415  (few have one)
 
-        with Cluster(master, captures) as cluster:
+        with Cluster(master) as cluster:
             yield cluster.workers_for
 
 

@@ -1,8 +1,7 @@
 """A cluster's executors as workers: connected, given our modules, probed, and left clean.
 
 Each executor is probed for whether it sees the run's files under the same path: it reads a token and writes a
-file. If all can, they work on the files themselves; if not, files are sent (`analysis.jobs.sending`). Spark
-is always stopped at the end: this removes the files that were sent and frees the cluster.
+file. Spark is always stopped at the end, which frees the cluster.
 
 The job sends our own modules as a zip file of the packages that tasks need; the executors must have NumPy and
 PyArrow.
@@ -22,7 +21,6 @@ from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
 from analysis.jobs.probe import ProbeAnswer, ProbeRequest, answer_probe
-from analysis.jobs.sending import RemoteWorkers
 from analysis.jobs.spark import Executors, collected, number_of_executors
 from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
@@ -31,7 +29,6 @@ from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 MODULES = "cutset.zip"
-SHARED, SEND = "shared", "send"
 SCHEME = "spark://"
 CONNECT_WAIT_S = 5.0
 EXECUTORS_WAIT_S = 60.0
@@ -45,10 +42,9 @@ _POLL_S = 0.1
 class Cluster:
     """A connection to a cluster, from the first run that its executors work on until the end of the block."""
 
-    def __init__(self, master: str, captures: str | None) -> None:
-        """Prepare without connecting. captures: SHARED, SEND, or None to detect it for each run."""
+    def __init__(self, master: str) -> None:
+        """Prepare without connecting."""
         self._master = master
-        self._captures = captures
         self._context: SparkContext | None = None
         self._open = ExitStack()
 
@@ -82,19 +78,13 @@ class Cluster:
         """
         context = self._connected(progress)
         number = number_of_executors(context)
-        seen = _sees(context, run)
-        if self._captures == SHARED and not seen:
+        if not _sees(context, run):
             raise AnalysisError(
                 f"{run.path}: not all executors of {self._master} can read and write there; "
-                "put the run in a folder that all see under this path, or send it: --captures send"
+                "put the run in a folder that all see under this path"
             )
-        if seen and self._captures != SEND:
-            progress(f"{number} executors work on the run in place")
-            yield Executors(context)
-        else:
-            progress(f"sending the run's files to {number} executors")
-            with RemoteWorkers(context, run) as workers:
-                yield workers
+        progress(f"{number} executors work on the run in place")
+        yield Executors(context)
 
 
 def _settings(master: str) -> dict[str, str]:

@@ -26,16 +26,14 @@ from testbed.campaign.texts.progress import Follower, follower
 from testbed.interrupts import noted_interrupts
 
 
-def analyze_all(
-    found: Sequence[RunDirectory | SweepDirectory], master: str | None, captures: str | None
-) -> int:
+def analyze_all(found: Sequence[RunDirectory | SweepDirectory], master: str | None) -> int:
     """Analyse each run or sweep once and return the worst exit code.
 
     If there are several, an error is printed and the others are analysed. If there is only one, InputError,
-    AnalysisError and MachineError are raised. master, captures: see `analysis.jobs.choice.workers_at`.
+    AnalysisError and MachineError are raised. master: see `analysis.jobs.choice.workers_at`.
     """
     each_once = list({one.path.resolve(): one for one in found}.values())
-    with workers_at(master, captures) as workers_for:
+    with workers_at(master) as workers_for:
         if len(each_once) == 1:
             return analyze(each_once[0], workers_for)
         codes = [_code_of(one, workers_for) for one in each_once]

@@ -7,13 +7,12 @@ from testbed.cli.options import run_arguments
 
 @click.command(name="analyze")
 @run_arguments("RUN...")
-@click.option("--master", metavar="URL", help="A Spark master; without it, this machine does the work.")
 @click.option(
-    "--captures",
-    type=click.Choice(["shared", "send"]),
-    help="Whether the cluster reads the run at its path, or gets its files sent.  [default: it is tested]",
+    "--master",
+    metavar="URL",
+    help="A Spark master whose executors see the run at its path; without it, this machine does the work.",
 )
-def command(run_names: tuple[str, ...], master: str | None, captures: str | None) -> int:
+def command(run_names: tuple[str, ...], master: str | None) -> int:
     """Analyse runs, or all runs of sweeps, and write their reports.
 
     Repeating it gives the same results. All named runs must exist. If one fails, the others are still
@@ -34,4 +33,4 @@ def command(run_names: tuple[str, ...], master: str | None, captures: str | None
     keep_pandas_out()
     from testbed.campaign.analyses import analyze_all
 
-    return analyze_all(found, master, captures)
+    return analyze_all(found, master)

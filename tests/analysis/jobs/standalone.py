@@ -41,16 +41,6 @@ class Cluster:
         children = [child for pid in self.workers for child in psutil.Process(pid).children(recursive=True)]
         return [child for child in children if _is_executor(child)]
 
-    @property
-    def left_behind(self) -> list[Path]:
-        """Return files of runs in the folders of workers: captures and tables, complete or partial."""
-        return [
-            Path(folder, name)
-            for folder, folders, files in os.walk(self.folder)  # passes over what goes meanwhile
-            for name in folders + files
-            if re.search(r"\.(pcap|parquet|deliveries)", name) or name.startswith("cutset-")
-        ]
-
 
 def _is_executor(process: psutil.Process) -> bool:
     try:

@@ -1,5 +1,5 @@
 """`cutset analyze --master` on a real standalone cluster whose executors have no checkout: the same rows as
-locally, with or without access to the run, and even if an executor is killed.
+locally, even if an executor is killed.
 """
 
 import os
@@ -25,7 +25,6 @@ from tests.analysis.jobs.rows import content_of
 from tests.analysis.jobs.standalone import standalone
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import run_json, simulate
-from tests.testbed.leftovers import wait_until
 from topologies.errors import InputError
 
 pytestmark = pytest.mark.spark
@@ -111,35 +110,38 @@ def ended(process):
     return process.returncode, said
 
 
-def test_shared_and_sent_runs_have_the_same_rows_even_if_an_executor_is_killed(
-    cluster, here, folder, tmp_path
-):
+def test_a_cluster_gives_the_same_rows_even_if_an_executor_is_killed(cluster, here, tmp_path):
     """The cluster is probed once. The secret is only in the user's configuration, not on a command line."""
-    seen, hidden = copied(here, tmp_path), copied(here, folder / "hidden")
-    process = started((seen, hidden), cluster)
+    run = copied(here, tmp_path)
+    process = started([run], cluster)
     said = told_until(process, "executors work")
     processes = psutil.process_iter(["cmdline"])
     assert not any(SECRET in text for each in processes for text in each.info["cmdline"] or ())
-    said += told_until(process, "sending the run's files") + told_until(process, "reading packets")
+    said += told_until(process, "reading packets")
     lost, *_ = cluster.executors
     lost.kill()
     code, rest = ended(process)
     assert code == 0, said + rest
-    assert [content_of(run) == content_of(here) for run in (seen, hidden)] == [True] * 2
+    assert content_of(run) == content_of(here)
     lines = [line for line in (said + rest).splitlines() if "park" in line or "executors" in line]
     assert [re.sub("[12] executors", "executors", line) for line in lines] == [  # the second may come later
         f"starting Spark on {cluster.url}",
         "executors work on the run in place",
-        "sending the run's files to executors",
     ]
     psutil.wait_procs([lost], WAIT_S)
     assert not lost.is_running()
-    wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
+
+
+def test_a_run_that_executors_do_not_see_is_refused(cluster, here, folder):
+    code, said = ended(started([copied(here, folder / "hidden")], cluster))
+    assert code == 1
+    assert "not all executors of" in said
+    assert "put the run in a folder that all see under this path" in said
 
 
 def test_ctrl_c_removes_all_files_and_frees_the_cluster(cluster, here, tmp_path):
     run = copied(here, tmp_path)
-    process = started([run], cluster, "--captures", "send")
+    process = started([run], cluster)
     told_until(process, "reading packets")
     java = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
     os.killpg(process.pid, signal.SIGINT)
@@ -151,7 +153,6 @@ def test_ctrl_c_removes_all_files_and_frees_the_cluster(cluster, here, tmp_path)
     assert not run.summary_json.exists()
     _, alive = psutil.wait_procs([*java, *cluster.executors], WAIT_S)
     assert alive == []
-    wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
 
 
 @pytest.mark.parametrize(("came_s", "number"), [((0.5, 1.5), 2), ((6.0, 10.0), 2), ((0.5, 3.5), 1)])

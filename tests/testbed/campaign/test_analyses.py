@@ -35,7 +35,7 @@ def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(tmp_path,
         monkeypatch.setattr(analyses, check, lambda _: None)
     monkeypatch.setattr(analyses, "run_analysis", work)
     with pytest.raises(KeyboardInterrupt):
-        analyze_all([run], None, None)
+        analyze_all([run], None)
     assert done == ["one step"]
 
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
-from analysis.jobs.sending import pack
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS
 from analysis.timelines.delivery.selectivity import selectivity
-from analysis.timelines.tasks.records import CheckClients
 from analysis.timelines.under_way import InFlightSpans
 from node.core.content.content import UNSPECIFIED
 from node.core.content.content_matching import EventIndex
@@ -119,20 +117,3 @@ def test_selectivity_equals_that_computed_event_by_event(tmp_path_factory, event
         mine = [row for row in counted.to_pylist() if row["what"] == what]
         expected = Counter(by_event[number] for number in numbers)
         assert {row["matched"]: row["events"] for row in mine} == dict(expected)
-
-
-def test_tasks_name_the_files_that_a_cluster_has_to_be_sent(tmp_path):
-    names = ("p0.measures", "c0.measures")
-    published, asked = ((name[:2], tmp_path / name) for name in names)
-    task = CheckClients(
-        (),
-        (),
-        (),
-        metadata(),
-        count=True,
-        content=ContentFiles((), (published,), (asked,)),
-        planned={},
-        followed=None,
-    )
-    _, paths = pack([task], tmp_path)
-    assert {tmp_path / name for name in names} <= paths
