@@ -46,7 +46,7 @@ class MeasuredRow:
 
     @property
     def of_paper(self) -> PaperValue | None:
-        """The paper's value in papers.yaml."""
+        """The paper's value as it now stands in papers.yaml."""
         return value_of_key(self.paper)
 
 
@@ -178,11 +178,14 @@ def written_pages(pages: Path = PAGES) -> Iterator[tuple[Path, str]]:
 
 
 def numbers_of(name: str, measured: Sequence[MeasuredPoint], planned: Sequence[StudyPlan]) -> list[str]:
-    """Return the table of a study or experiment: a column for each planned point, then for other measured."""
+    """Return the table of a study or experiment: a column for each planned point.
+
+    Points with other parameters, as small versions, are shown until a planned one is measured.
+    """
     wanted = [plan[2] for plan in planned if plan[1] == name] or [{}]
     found = [(parameters, _measured_at(parameters, measured)) for parameters in wanted]
-    shown = [point for _, point in found]
-    found += [(point.parameters, point) for point in measured if point not in shown]
+    if not any(point for _, point in found):
+        found += [(point.parameters, point) for point in measured]
     labels = [_label(parameters, [each for each, _ in found]) for parameters, _ in found]
     points = [point for _, point in found if point is not None]
     if not points:
@@ -193,8 +196,8 @@ def numbers_of(name: str, measured: Sequence[MeasuredPoint], planned: Sequence[S
         f"{label or usual} ({point.origin})" if point and len(origins) > 1 else label or usual
         for label, (_, point) in zip(labels, found, strict=True)
     ]
-    columns = [dict(_numbered(point.rows)) if point else {} for _, point in found]
-    keys = list(dict.fromkeys(key for column in columns for key in column))
+    columns = [dict(_numbered(point.rows)) if point else None for _, point in found]
+    keys = list(dict.fromkeys(key for column in columns for key in column or ()))
     given = f"`{name}`, " + (f"{next(iter(origins))}." if len(origins) == 1 else "seeds and commits above.")
     return [
         *_table(["", *heads, "paper", "where", "note"], [_line(key, columns) for key in keys]),
@@ -237,9 +240,12 @@ def _numbered(rows: Iterable[MeasuredRow]) -> Iterator[tuple[tuple[str, int], Me
         seen[row.what] += 1
 
 
-def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], MeasuredRow]]) -> list[str]:
-    """Return a line of the table. Values of the paper that differ between points stand beside ours."""
-    rows = [column.get(key) for column in columns]
+def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], MeasuredRow] | None]) -> list[str]:
+    """Return a line of the table. Values of the paper that differ between points stand beside ours.
+
+    columns: the rows of each point; None for one that is not measured.
+    """
+    rows = [column.get(key) if column is not None else None for column in columns]
     values = [row.of_paper if row else None for row in rows]
     said = [
         value.text if value else row.paper if row else "" for row, value in zip(rows, values, strict=True)
@@ -247,11 +253,13 @@ def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], Measu
     is_same = len({text for row, text in zip(rows, said, strict=True) if row}) == 1
     cells = [
         NOT_MEASURED
+        if column is None
+        else ""
         if row is None
         else row.ours
         if is_same or not value
         else f"{row.ours} (paper: {value.text})"
-        for row, value in zip(rows, values, strict=True)
+        for column, row, value in zip(columns, rows, values, strict=True)
     ]
     known = [value for value in values if value]
     why = next((row.why for row in rows if row and row.why), known[0].why if known else "")

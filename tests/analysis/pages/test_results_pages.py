@@ -62,8 +62,11 @@ def test_published_numbers_replace_those_of_the_same_point_and_what_is_unmeasure
     assert "Unique zones, uniform, 100 |" not in text
 
 
-def test_a_sweep_with_other_settings_has_its_own_column_beside_that_of_its_file():
+def test_a_sweep_with_other_settings_is_shown_until_its_file_s_own_is_measured():
     usual, fewer = (
-        MeasuredPoint("s", given, (1,), "a", (MeasuredRow("x", "1"),)) for given in ({}, {"roles.client": 9})
+        MeasuredPoint("s", given, (1,), "a", (MeasuredRow("x", ours),))
+        for given, ours in (({}, "1"), ({"roles.client": 9}, "2"))
     )
-    assert numbers_of("s", [usual, fewer], [])[0].startswith("|  | as in its file | roles.client=9 | paper")
+    assert "roles.client=9 | paper" in numbers_of("s", [fewer], [])[0]
+    head, _, line, *_ = numbers_of("s", [usual, fewer], [])
+    assert (head, line) == ("|  | here | paper | where | note |", "| x | 1 |  |  |  |")
