@@ -88,20 +88,23 @@ def test_a_restarted_query_over_growing_captures_gives_the_rows_of_the_table(
     for name in "ab":
         write_pcap(whole / f"{name}.pcap", records())
     content = (whole / "a.pcap").read_bytes()
-    growing = stream.captures / "a.pcap"
     found: list[dict[str, Any]] = []
+
+    def grow(size: int) -> None:
+        with (stream.captures / "a.pcap").open("ab") as growing:
+            growing.write(content[growing.tell() : size])
 
     query = stream.start()
     for size in (10, 1_000, 1_777):
-        growing.write_bytes(content[:size])
+        grow(size)
         query.processAllAvailable()
     query.stop()
-    growing.write_bytes(content[:2_500])
+    grow(2_500)
     query = stream.start()
     query.processAllAvailable()
     (stream.captures / "b.pcap").write_bytes((whole / "b.pcap").read_bytes())
     query.processAllAvailable()
-    growing.write_bytes(content)
+    grow(len(content))
     query.processAllAvailable()
 
     turns = stream.taken()
