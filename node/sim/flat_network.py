@@ -24,6 +24,7 @@ from node.core.peers.peer_pool import (
     Unreachable,
 )
 from node.sim.clock import VirtualClock
+from node.sim.huge_pages import use_huge_pages
 from node.sim.storage import SimulatedDisk
 
 Delay = Callable[[Address, Address], int]
@@ -34,6 +35,9 @@ EffectObserver = Callable[[Address, int, m.Effect], None]
 """Receives a node's Record, Measure or Log: address, time, effect."""
 SendObserver = Callable[[Address, Address, Sequence[Any]], None]
 """Observes messages as they are sent: sender, receiver, messages."""
+
+HUGE_PAGES_EACH = 100
+"""Nodes after whose start the new memory is moved to huge pages."""
 
 
 def _ignore(_address: Address, _time_us: int, _effect: m.Effect) -> None:
@@ -70,12 +74,18 @@ class FlatNetwork:
 
     def start(self, address: Address, machine: PeerMachine) -> None:
         """Start a node now."""
-        node = self.nodes[address] = FlatNode(address, machine)
+        node = self._enter(FlatNode(address, machine))
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def add(self, address: Address, machine: PeerMachine) -> None:
         """Add a node that has been running for long: it receives no Started."""
-        self.nodes[address] = FlatNode(address, machine, is_ready=True)
+        self._enter(FlatNode(address, machine, is_ready=True))
+
+    def _enter(self, node: FlatNode) -> FlatNode:
+        self.nodes[node.address] = node
+        if len(self.nodes) % HUGE_PAGES_EACH == 0:
+            use_huge_pages()
+        return node
 
     def kill(self, address: Address) -> None:
         """End the node at once, without a notification."""
