@@ -43,10 +43,10 @@ def held(tmp_path):
         yield run, process.pid
 
 
-@pytest.mark.parametrize("command", ["analyze", "report", "export", "compare", "fetch"])
+@pytest.mark.parametrize("command", ["analyze", "report", "export", "compare", "fetch --on lab.yaml"])
 def test_a_command_names_the_process_that_holds_a_run(command, held, capsys):
     run, process = held
-    assert cutset([command, str(run.path)]) == 3
+    assert cutset([*command.split(), str(run.path)]) == 3
     said = capsys.readouterr().err
     assert said.startswith(f"cutset: {run.path}: another command ")
     assert f" (process {process}, `{Path(sys.executable).name} -c " in said
