@@ -50,8 +50,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     workload, regions = experiment.workload, len(topology.regions)
     if isinstance(workload, TopicsWorkload) and workload.publishers > regions:
         yield ("workload", "publishers"), f"is more than there are regions, {regions}"
-    for where, said in workload.problems(regions, experiment.duration_us):
-        yield ("workload", *where), said
+    for where, message in workload.problems(regions, experiment.duration_us):
+        yield ("workload", *where), message
     limit_bytes = event_limit_bytes(experiment.system, experiment.all_parameters())
     if limit_bytes is not None and workload.event_size_bytes > limit_bytes:
         yield (
@@ -94,7 +94,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
 
 
 def _unknown(process: str, known: Mapping[str, None]) -> str | None:
-    """Return that there is no such process, with the nearest name; None if there is one."""
+    """Return the problem that no process has this name, with the nearest one; None if one has."""
     if process in known:
         return None
     return f"there is no process {process}{suggestion(process, list(islice(known, NAMES_COMPARED)))}"
@@ -117,7 +117,7 @@ def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Prob
         for number, group in enumerate(groups):
             for place, region in enumerate(group.regions):
                 path: FieldPath = (field, number, "regions", place)
-                yield from ((path, said) for said in region_problems(region, topology))
+                yield from ((path, message) for message in region_problems(region, topology))
             there = len(candidates(group, experiment.roles, tuple(topology.regions)))
             where = " ".join(group.regions) or "all regions"
             path = (field, number, "role" if group.count is None else "count")
@@ -158,7 +158,7 @@ def _apart(topology: Topology) -> tuple[str, str] | None:
 def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     for region in experiment.roles:
         if region != DEFAULT:
-            yield from ((("roles", region), said) for said in region_problems(region, topology))
+            yield from ((("roles", region), message) for message in region_problems(region, topology))
     for region in topology.regions:
         problem = roles_problem(experiment.system, counts_in(experiment.roles, region))
         if problem is not None:
@@ -190,7 +190,9 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
     """Check that regions exist and are connected, and that unlimited flows cross a link that limits them."""
     for number, entry in enumerate(experiment.traffic):
         for field, region in (("from", entry.origin), ("to", entry.target)):
-            yield from ((("traffic", number, field), said) for said in region_problems(region, topology))
+            yield from (
+                (("traffic", number, field), message) for message in region_problems(region, topology)
+            )
         if not {entry.origin, entry.target} <= topology.regions.keys():
             continue
         rates = _rates_between(entry.origin, entry.target, topology)
@@ -245,8 +247,8 @@ def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterato
     names = [name for name, _ in named_streams(experiment.workload.streams_in(tuple(topology.regions)))]
     for number, name in asked.items():
         if len(names) > STREAMS_MAX:
-            said = f"there are {len(names)} streams: at most {STREAMS_MAX} have figures of their own"
-            yield ("expect", number), said
+            message = f"there are {len(names)} streams: at most {STREAMS_MAX} have figures of their own"
+            yield ("expect", number), message
         elif name not in names:
             yield ("expect", number), f"no stream is named {name}{suggestion(name, names)}"
 

@@ -119,7 +119,7 @@ class Churn(StrictModel):
         return "should say how many: count, or rate"
 
     def problem(self, declared: Declared, duration_us: int) -> tuple[str, str] | None:
-        """Return what is wrong with it for a system and a run, as field and problem, or None."""
+        """Return the first problem of the group with a system and a run, as field and text, or None."""
         able = declared.having(Trait.TRANSIENT)
         if self.role not in declared.roles:
             return "role", f"{declared.name} has no such role{suggestion(self.role, declared.roles)}"

@@ -212,9 +212,9 @@ def _check_sweep(file: ExperimentFile) -> None:
                 file.point({path: value})
             except InputError as error:
                 elsewhere = error.line is not None and error.file != file.document.file
-                said = str(error) if elsewhere else _with_field(error)
+                message = str(error) if elsewhere else _with_field(error)
                 where = ("variants", value) if path == VARIANT else ("sweep", path)
-                raise file.document.error(where, f"with {path}={value_text(value)}: {said}") from None
+                raise file.document.error(where, f"with {path}={value_text(value)}: {message}") from None
 
 
 def _with_field(error: InputError) -> str:

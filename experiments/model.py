@@ -352,17 +352,17 @@ class Experiment(StrictModel):
                     try:
                         self._with({path: value})
                     except (InputError, ValidationError) as error:
-                        said = (
+                        message = (
                             error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.problem
                         )
-                        raise problem(f"with {value_text(value)}: {said}", path) from None
+                        raise problem(f"with {value_text(value)}: {message}", path) from None
 
     def _check_restored(self, number: int, restore: ExperimentFault, name: str) -> None:
         start = next((fault.at_us for fault in self.faults if fault.name == name), 0)
         if start > restore.at_us:
             begins = DURATION.format(start)
-            said = f"{restore.name} ends {name}, which begins only at {begins}: move it after that"
-            raise problem(said, "faults", number, "at")
+            message = f"{restore.name} ends {name}, which begins only at {begins}: move it after that"
+            raise problem(message, "faults", number, "at")
 
 
 def _too_late(at_us: int, end_us: int) -> str:

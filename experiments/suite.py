@@ -211,8 +211,8 @@ def _experiment_of(entry: SuiteEntry, number: int, document: Document, folder: P
             refuse_unusable(file.experiment, default_backend(file.experiment))
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
-        said = error.problem if error.file.startswith("--set ") else str(error)
-        raise document.error(path, said) from None
+        message = error.problem if error.file.startswith("--set ") else str(error)
+        raise document.error(path, message) from None
     if entry.sweep and not file.experiment.axes and file.experiment.repeat == 1 and not entry.unchanged:
         raise document.error(("entries", number, "sweep"), f"{file.experiment.name} has no sweep")
     if entry.unchanged and (entry.on or file.experiment.on) != SIMULATOR:

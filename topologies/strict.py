@@ -115,10 +115,10 @@ def _field_docstrings(model: type[StrictModel]) -> dict[str, str]:
             (written,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
             for field, below in itertools.pairwise(cast("ast.ClassDef", written).body):
                 match field, below:
-                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))) if (
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))) if (
                         name in model.model_fields  # others are variables of the class
                     ):
-                        found[name] = inspect.cleandoc(said)
+                        found[name] = inspect.cleandoc(text)
     return found
 
 

@@ -84,10 +84,10 @@ class UdpDatagram:
         if first is None or len(content) != self.whole_bytes:
             return False
         segment = data[first.at - UDP_HEADER_BYTES : first.at].tobytes() + content
-        said = int.from_bytes(segment[_CHECKSUM_AT:UDP_HEADER_BYTES])
+        checksum = int.from_bytes(segment[_CHECKSUM_AT:UDP_HEADER_BYTES])
         src_hi, src_lo, _, dst_hi, dst_lo, _ = (each & _WORD for each in self.direction)
         pseudo = (src_hi + src_lo + dst_hi + dst_lo + _UDP + len(segment)) % ONES
-        return said != 0 and sum_state(segment, said, pseudo) < 0
+        return checksum != 0 and sum_state(segment, checksum, pseudo) < 0
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Yield offset and length of each gap, as far as the datagram's length is known."""

@@ -41,7 +41,7 @@ class MarkerSearch:
     def types(self, src: str, dst: str, streams: Sequence[int]) -> pa.Array:
         """Return the message type of each event sent from src to dst, given the events' streams.
 
-        An event is NEW when its publisher sends it to a host that is not a taker, and PASSED otherwise. A
+        An event is NEW when its publisher sends it to a host other than a receiver, and PASSED otherwise. A
         group may have servers as members if there are any.
         """
         takes_only = dst in self.receivers or (not self.serves and is_group(dst))

@@ -107,8 +107,8 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
     except (FileNotFoundError, UnusableError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnusableError(f"is damaged: {said}") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UnusableError(f"is damaged: {reason}") from None
     if run is not None and not set(pc.unique(rows["run"]).to_pylist()) <= {run}:
         raise UnusableError("holds rows of a run other than the one in its name")
     return rows

@@ -206,7 +206,7 @@ def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[Mat
 
 
 def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
-    """Return what the captures of a run can show, from its tables and tcpdump's final statistics."""
+    """Return which losses a run's captures can show, from its tables and tcpdump's final statistics."""
     decoding, captures, memberships = (
         pq.read_table(run.table(name)) for name in ("decoding", "captures", "memberships")
     )

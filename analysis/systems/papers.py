@@ -68,7 +68,7 @@ class PaperComparison:
     reason: str = ""
 
     @property
-    def said(self) -> str:
+    def paper_text(self) -> str:
         """The paper's number as text."""
         return self.paper if isinstance(self.paper, str) else self.paper.text
 

@@ -170,7 +170,7 @@ class ConnectionTracker:
         self._note_progress(t_ns, slot, start, progressed, tries & ~progressed)
 
     def _progressed(self, here: dict[str, Ints], slot: Ints) -> tuple[Bools, Bools]:
-        """Return which packets brought something new, and which only data that was seen before.
+        """Return which packets have new data or acknowledgements, and which only data that was seen before.
 
         A single byte that was seen before is a keep-alive or a window's probe.
         """

@@ -1,4 +1,4 @@
-"""How far the byte streams of TCP directions have come: which packets bring something new.
+"""How far the byte streams of TCP directions have come: which packets have new data or acknowledgements.
 
 Sequence numbers are compared with the previous one of their direction, since they wrap after 4 GiB.
 """

@@ -183,10 +183,10 @@ def _rerouted(metadata: RunMetadata, routing: RoutingPlan | None) -> list[str]:
     starts_ns = [period.start_ns or 0 for periods in metadata.periods.values() for period in periods]
     flaps = [span for span in spans if all(not 0 <= span[0] - each <= reacts_s * 10**9 for each in starts_ns)]
     planned = "but `wan` and `traffic` count packets on the planned routes"
-    said = f"the gateways' routes changed from {_times(spans, metadata)}"
+    text = f"the gateways' routes changed from {_times(spans, metadata)}"
     flapped = f"the gateways' routes changed by themselves from {_times(flaps, metadata)}"
     return [
-        said if spans else "the gateways' routes never changed",
+        text if spans else "the gateways' routes never changed",
         *([f"{flapped}: no link changed in the {reacts_s} s before"] if flaps else []),
         f"routes were not fixed: links are judged by the packets that crossed them, {planned}",
     ]

@@ -5,7 +5,8 @@ start and in the quiet time at the end. A process has at most one disturbance at
 At any time at least one replica is undisturbed and settled and, while others are disturbed, connected to
 the coordinator that decides which replicas count. A region loses power only while none of its processes is
 disturbed, and only if there are replicas or the experiment's nemesis asks for it. If it then loses data
-that only it had, losses do not count as a breach (`written.forgetting_regions`), but everything else does.
+that only it had, losses do not count as a breach (`case_experiment.forgetting_regions`), but everything else
+does.
 
 More rules cover what a nemesis seldom draws and a search does:
 
@@ -39,8 +40,8 @@ from experiments.hunting.case import (
     HuntDisturbance,
     Kind,
 )
+from experiments.hunting.case_experiment import experiment_of
 from experiments.hunting.targets import HuntTargets, hunt_targets
-from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.nemesis import SHARES, Nemesis
 from experiments.planned.nemesis_schedule import overlap

@@ -2,7 +2,7 @@
 
 A *disturbance* is a fault and its repair, such as a link cut for two seconds or a process killed and
 restarted; or a process that arrives or leaves; or a permanently cut link. It becomes one or more faults of an
-experiment (`written`). Every repair happens before the run's drivers stop.
+experiment (`case_experiment`). Every repair happens before the run's drivers stop.
 """
 
 from collections.abc import Mapping

@@ -17,8 +17,8 @@ def default_backend(experiment: Experiment) -> str:
 def refuse_unusable(experiment: Experiment, place: str) -> None:
     """Check that an experiment can be hunted on a backend. Raises InputError."""
 
-    def refuse(field: str, said: str) -> None:
-        raise InputError(experiment.name, None, field, said)
+    def refuse(field: str, message: str) -> None:
+        raise InputError(experiment.name, None, field, message)
 
     if place not in {SIMULATOR, LOCAL}:
         raise InputError("--on", None, "", f"hunts are on {SIMULATOR} or {LOCAL}, not on {place}")
@@ -26,8 +26,8 @@ def refuse_unusable(experiment: Experiment, place: str) -> None:
         refuse("system", f"{experiment.system} is a system of programs, which virtual time does not have")
     if place == SIMULATOR and experiment.traffic:
         refuse("traffic", "is made of real packets, which virtual time does not have")
-    for path, said in problems(experiment, load_topology(experiment.topology)):
-        refuse(".".join(map(str, path)), said)
+    for path, message in problems(experiment, load_topology(experiment.topology)):
+        refuse(".".join(map(str, path)), message)
     for trait, what in ((Trait.PUBLISHER, "publishes"), (Trait.SUBSCRIBER, "receives events")):
         roles = experiment.declared().having(trait)
         if not any(counts.get(role) for counts in experiment.roles.values() for role in roles):

@@ -69,8 +69,8 @@ class HuntProgress:
             "did not finish": self.unfinished,
             "on which the machine fell behind": self.invalid,
         }
-        said = ", ".join(f"{count} {what}" for what, count in why.items() if count)
-        return f"none of the {self.runs} runs was usable{f': {said}' if said else ''}"
+        reasons = ", ".join(f"{count} {what}" for what, count in why.items() if count)
+        return f"none of the {self.runs} runs was usable{f': {reasons}' if reasons else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from experiments.hunting.case import (
     ON_REGIONS,
     Kind,
 )
-from experiments.hunting.written import with_settings
+from experiments.hunting.case_experiment import with_settings
 from experiments.model import Experiment
 from experiments.nemesis import STEP_US, Nemesis
 from experiments.parameters import is_durable
@@ -202,8 +202,8 @@ def hunt_targets(base: Experiment, settings: Mapping[str, object], nemesis: Neme
     """Return the base of cases with these settings. Raises InputError if the settings are impossible."""
     experiment = with_settings(base, settings)
     topology = load_topology(experiment.topology)
-    for path, said in problems(experiment, topology):
-        raise InputError(experiment.name, None, ".".join(map(str, path)), said)
+    for path, message in problems(experiment, topology):
+        raise InputError(experiment.name, None, ".".join(map(str, path)), message)
     targets = HuntTargets(experiment, topology, nemesis)
     if targets.first_us + nemesis.shortest_us > targets.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")

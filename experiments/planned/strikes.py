@@ -97,7 +97,7 @@ def _begins_on(effects: Sequence[LinkEffect]) -> Iterator[tuple[str, int]]:
         for effect in active:
             if effect.start_us == at_us and isinstance(effect.fault, Outage):
                 yield effect.fault.name, at_us
-            if state is not None and any(state[name] == said for name, said in effect.values.items()):
+            if state is not None and any(state[name] == message for name, message in effect.values.items()):
                 yield effect.fault.name, at_us
         freed = [effect for effect in begun if effect.end_us <= at_us]
         for restore in dict.fromkeys(name for effect in freed for name in effect.restores):
@@ -186,7 +186,7 @@ def _alike(fault: ExperimentFault, other: ExperimentFault, strike: Strike, where
 
 def _idle(fault: ExperimentFault, faults: Sequence[ExperimentFault], topology: Topology) -> str:
     """Explain why a fault never acts."""
-    said = f"{fault.name}: {fault.kind} {fault.target} would change nothing"
+    message = f"{fault.name}: {fault.kind} {fault.target} would change nothing"
     effects = link_effects(faults, topology)
     own = [each for each in effects if each.fault is fault or fault.name in each.restores]
     hiding = dict.fromkeys(
@@ -198,9 +198,9 @@ def _idle(fault: ExperimentFault, faults: Sequence[ExperimentFault], topology: T
     )
     if hiding:
         names = " and ".join(hiding)
-        return f"{said} while {names} lasts: let it begin at another time or last longer, or leave it out"
+        return f"{message} while {names} lasts: let it begin at another time or last longer, or leave it out"
     remedy = "nothing is left to end then" if isinstance(fault, Restore) else "a restore ends it at once"
-    return f"{said} ({remedy}): let it happen at another time, or leave it out"
+    return f"{message} ({remedy}): let it happen at another time, or leave it out"
 
 
 def _text(directions: Iterable[tuple[str, LinkDirectionName]], processes: Iterable[str]) -> str:

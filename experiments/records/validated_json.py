@@ -104,9 +104,9 @@ def _problem(details: ErrorDetails) -> str:
     from topologies.document import validation_message  # noqa: PLC0415 - as above
 
     unknown = details["type"] == "unexpected_keyword_argument"
-    said = "unknown field" if unknown else validation_message(details, details["input"])
+    message = "unknown field" if unknown else validation_message(details, details["input"])
     elsewhere = unknown or details["loc"] == ("schema",)
-    return f"{said}: was it written by another version of Cutset?" if elsewhere else said
+    return f"{message}: was it written by another version of Cutset?" if elsewhere else message
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}

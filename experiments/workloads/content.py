@@ -242,8 +242,8 @@ class ContentWorkload(Workload):
             )
         return found
 
-    def _file_error(self, said: str) -> InputError:
-        return InputError(shown_path(Path(str(self.events.file))), None, "", said)
+    def _file_error(self, message: str) -> InputError:
+        return InputError(shown_path(Path(str(self.events.file))), None, "", message)
 
     def _rows(self) -> "Floats | None":
         """Read the file's rows, or return None without a file. Raises InputError."""

@@ -56,8 +56,8 @@ def event_rows(plan: Plan) -> Iterator[Row]:
     for publisher, values in list(_values(plan))[:1]:
         for number in range(SHOWN):
             pairs = zip(values.attributes, values.one(number), strict=True)
-            said = ", ".join(f"{each.name} {each.shown(value)}" for each, value in pairs if not isnan(value))
-            yield publisher.name, said
+            texts = ", ".join(f"{each.name} {each.shown(value)}" for each, value in pairs if not isnan(value))
+            yield publisher.name, texts
 
 
 def _nth(number: int) -> str:
@@ -100,25 +100,25 @@ def _predicates(
     wanted: Sequence[Mapping[str, Any]], attributes: Sequence[ContentAttribute], name: str
 ) -> str:
     [attribute] = [each for each in attributes if each.name == name]
-    said = []
+    texts = []
     for each in wanted:
         if each["kind"] == "share":
-            said.append(f"{each['share'] * 100:.4g}%")
+            texts.append(f"{each['share'] * 100:.4g}%")
         elif each["kind"] == "fixed":
-            said.append(_range((each["low"], each["high"]), attribute))
+            texts.append(_range((each["low"], each["high"]), attribute))
         else:
-            said.append(each["kind"])
-    return " or ".join(said)
+            texts.append(each["kind"])
+    return " or ".join(texts)
 
 
 def _ranges(ranges: Sequence[Range], attributes: Sequence[ContentAttribute]) -> str:
     """Describe the ranges that exclude a value."""
-    said = [
+    texts = [
         f"{each.name} {_range(wanted, each)}"
         for wanted, each in zip(ranges, attributes, strict=True)
         if wanted != (each.low, each.high)
     ]
-    return ", ".join(said) or "everything"
+    return ", ".join(texts) or "everything"
 
 
 def _range(wanted: Range, attribute: ContentAttribute) -> str:

@@ -71,18 +71,18 @@ def _read(path: Path, file: str, columns: Columns, _state: tuple[int, int]) -> F
             before += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         where = f"after row {before}: " if before else ""
-        raise InputError(file, None, "", f"cannot be read: {where}{_said(error)}") from None
+        raise InputError(file, None, "", f"cannot be read: {where}{_text_of(error)}") from None
     if not before:
         raise InputError(file, None, "", "has no rows")
     return np.concatenate(parts)
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """Return Arrow's message; for text in another encoding, the remedy."""
-    said = str(error).partition("\n")[0]
-    if isinstance(error, UnicodeDecodeError) or NO_UTF_8 in said.lower():
+    message = str(error).partition("\n")[0]
+    if isinstance(error, UnicodeDecodeError) or NO_UTF_8 in message.lower():
         return "is not UTF-8 text: save it as UTF-8"
-    return said
+    return message
 
 
 def _rows(batch: pa.RecordBatch, columns: Columns, before: int, file: str) -> Floats:

@@ -62,8 +62,10 @@ class SubscriptionTimes(StrictModel):
     def problems(self, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
         """Yield the path in the workload and the problem of each time that does not fit into the run."""
         if self.within_us > duration_us:
-            said = f"{DURATION.format(self.within_us)} is longer than the run, {DURATION.format(duration_us)}"
-            yield ("subscriptions", "within"), said
+            message = (
+                f"{DURATION.format(self.within_us)} is longer than the run, {DURATION.format(duration_us)}"
+            )
+            yield ("subscriptions", "within"), message
 
     def refuse_too_many(self, duration_us: int) -> None:
         """Check that a plan can hold each subscriber's changes. Raises a problem."""

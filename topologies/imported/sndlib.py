@@ -31,8 +31,8 @@ def read_sndlib(root: Element, file: str, name: str, origin: str) -> Network:
         without_unit += bool(capacity and not unit)
         rate = round(capacity * (unit or 0)) or None
         edges.append(Edge(_text(link, "source"), _text(link, "target"), rate_bits_per_s=rate))
-    said = f"the unit {shown(given_unit)} is unknown" if given_unit else "the file gives no unit"
-    left_out = (f"capacities of {without_unit} links: {said}",) if without_unit else ()
+    reason = f"the unit {shown(given_unit)} is unknown" if given_unit else "the file gives no unit"
+    left_out = (f"capacities of {without_unit} links: {reason}",) if without_unit else ()
     by_id = nodes_by_id(file, found)
     return Network(file, name, origin, by_id, tuple(edges), pixels=pixels, left_out=left_out)
 

@@ -150,7 +150,7 @@ def _read(layers: Layers, tunnels: int) -> None:
 
 
 def _read_tunnels(layers: Layers, others: Integers, tunnels: int) -> None:
-    """Replace the fields of packets that carry an IP packet by that one's. others: packets without TCP."""
+    """Replace the fields of tunnel packets by those of the inner IP packet. others: packets without TCP."""
     headers, columns = layers.headers, layers.columns
     kinds = np.where(
         layers.proto[others] == _UDP, TUNNEL_PORTS[columns["dport"][others]], _TUNNELS[layers.proto[others]]
@@ -337,18 +337,18 @@ def checksum_state(packet: bytes | memoryview) -> int:
     if _sum(packet[:header]):
         return -1
     field = header + (16 if packet[9] == _TCP else 6)
-    said = int.from_bytes(packet[field : field + 2])
-    if packet[9] == _UDP and not said:
+    checksum = int.from_bytes(packet[field : field + 2])
+    if packet[9] == _UDP and not checksum:
         return 0
     pseudo = (_sum(packet[12:20]) + packet[9] + size) % ONES
-    return sum_state(packet[header:], said, pseudo)
+    return sum_state(packet[header:], checksum, pseudo)
 
 
-def sum_state(segment: bytes | memoryview, said: int, pseudo: int) -> int:
+def sum_state(segment: bytes | memoryview, checksum: int, pseudo: int) -> int:
     """Return 1 if the checksum of a TCP or UDP segment is right or left to the hardware, -1 if it is wrong, 0
-    if the segment is too long to tell. said: the checksum; pseudo: the sum of the pseudo header.
+    if the segment is too long to tell. checksum: that of its header; pseudo: the sum of the pseudo header.
     """
-    if said % ONES == pseudo:
+    if checksum % ONES == pseudo:
         return 1
     if len(segment) > CHECKED_BYTES_MAX:
         return 0

@@ -83,7 +83,7 @@ def repair_within(tries: Iterable[TcpTry], since_ns: int, until_ns: int, transit
 
 
 def fault_at(sender: str, receiver: str, t_ns: int, metadata: RunMetadata) -> str | None:
-    """Return the fault that dropped what was sent between two hosts at this time, as "cut r2-r3".
+    """Return the fault that dropped packets between two hosts at this time, as "cut r2-r3".
 
     Returns None if the links between their regions were up when the packet would have crossed them.
     """

@@ -34,7 +34,7 @@ class CapturedBytes:
 class DissectedField:
     """A field of a message. value: None if bytes are missing; for plain bytes, their number.
 
-    said: the meaning of the value, for a field with named values.
+    meaning: the meaning of the value, for a field with named values.
     """
 
     offset: int  # from the start of the frame
@@ -42,7 +42,7 @@ class DissectedField:
     name: str
     value: int | str | None
     unit: str = ""
-    said: str = ""
+    meaning: str = ""
 
     def octets(self, first: int, last: int) -> list[str]:
         """Return some of the field's bytes, two digits each; UNKNOWN for those that were not captured."""
@@ -136,8 +136,8 @@ def _nested(content: CapturedBytes, at: int, codec: Codec, prefix: str) -> Itera
 def _row(content: CapturedBytes, begin: int, layout: MessageLayout, prefix: str) -> Iterator[DissectedField]:
     for field in layout.fields:
         part = _number(content, begin + field.offset, field.format, prefix + field.name, field.unit)
-        said = value_names(layout, field.name).get(part.value, "") if isinstance(part.value, int) else ""
-        yield DissectedField(part.offset, part.content, part.name, part.value, field.unit, said)
+        meaning = value_names(layout, field.name).get(part.value, "") if isinstance(part.value, int) else ""
+        yield DissectedField(part.offset, part.content, part.name, part.value, field.unit, meaning)
 
 
 def _number(content: CapturedBytes, at: int, form: str, name: str, unit: str) -> DissectedField:

@@ -142,7 +142,7 @@ def raw_lines(raw: "MessageBytes | None", codec: Codec) -> Iterator[str]:
     for part in dissect(raw.content, codec):
         size = len(part.content.data)
         value = "?" if part.value is None else str(part.value)
-        text = printable(" ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said))))
+        text = printable(" ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.meaning))))
         for first in range(0, min(size, RAW_BYTES_MAX), RAW_COLUMN):
             octets = " ".join(part.octets(first, first + RAW_COLUMN))
             yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {text}".rstrip()
@@ -194,7 +194,7 @@ def raw_object(raw: "MessageBytes | None", codec: Codec) -> dict[str, Any]:
             "name": part.name,
             "value": part.value,
             "unit": part.unit,
-            "means": part.said,
+            "means": part.meaning,
         }
         for part in dissect(raw.content, codec)
     ]

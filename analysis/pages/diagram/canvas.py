@@ -1,4 +1,4 @@
-"""The drawing area of a diagram: maps times and hosts to positions and collects what is drawn.
+"""The drawing area of a diagram: maps times and hosts to positions and collects the shapes.
 
 Its style sheet follows the viewer's light or dark mode and needs no scripts and no external fonts.
 """

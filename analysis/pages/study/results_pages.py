@@ -241,16 +241,16 @@ def _numbered(rows: Iterable[MeasuredRow]) -> Iterator[tuple[tuple[str, int], Me
 
 
 def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], MeasuredRow] | None]) -> list[str]:
-    """Return a line of the table. Values of the paper that differ between points stand beside ours.
+    """Return a line of the table. Values of the paper that differ between points are beside ours.
 
     columns: the rows of each point; None for one that is not measured.
     """
     rows = [column.get(key) if column is not None else None for column in columns]
     values = [row.of_paper if row else None for row in rows]
-    said = [
+    paper_texts = [
         value.text if value else row.paper if row else "" for row, value in zip(rows, values, strict=True)
     ]
-    is_same = len({text for row, text in zip(rows, said, strict=True) if row}) == 1
+    is_same = len({text for row, text in zip(rows, paper_texts, strict=True) if row}) == 1
     cells = [
         NOT_MEASURED
         if column is None
@@ -263,7 +263,7 @@ def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], Measu
     ]
     known = [value for value in values if value]
     why = next((row.why for row in rows if row and row.why), known[0].why if known else "")
-    paper = next(filter(None, said), "") if is_same else "beside ours"
+    paper = next(filter(None, paper_texts), "") if is_same else "beside ours"
     return [key[0], *cells, paper, known[0].where if known else "", why]
 
 

@@ -54,5 +54,5 @@ def render(results: StudyResults, content: StudyContent) -> str:
 
 def as_text(content: StudyContent) -> str:
     """Return the numbers as lines."""
-    rows = [(each.what, each.ours, each.said) for each in content.beside]
+    rows = [(each.what, each.ours, each.paper_text) for each in content.beside]
     return "\n".join(aligned([("", "here", "in the paper"), *rows]))

@@ -42,7 +42,7 @@ class DelayPercentiles:
 
 @dataclass(frozen=True, slots=True)
 class JitterSpread:
-    """Excess of the frames that came through a link with jitter: the median, measured and in random draws
+    """Excess of the frames that crossed a link with jitter: the median, measured and in random draws
     (lowest and highest), and the width (between the quartiles), measured and drawn. distance: Kolmogorov's,
     of the measured excess from that of all draws; drawn_distance: the largest of a draw's.
     """
@@ -75,15 +75,15 @@ class Behaviour:
     """The measurements of one period of one direction; None if not measurable."""
 
     packets: int  # segments that entered and can be identified
-    matched: int  # of these, those that came through
-    leaked: int  # segments that came through a cut
+    matched: int  # of these, those that left the link
+    leaked: int  # segments that crossed during a cut
     lost: Losses = field(default_factory=Losses)
     at_risk: int = 0  # segments that only random loss could affect
-    duplicated: SegmentShare = SegmentShare()  # among those of them that came through
-    damaged: SegmentShare = SegmentShare()  # among all that came through with a checksum
-    crowded: int = 0  # came through although the queue was over its limit
+    duplicated: SegmentShare = SegmentShare()  # among those of them that left the link
+    damaged: SegmentShare = SegmentShare()  # among all that left the link with a checksum
+    crowded: int = 0  # crossed although the queue was over its limit
     unclear: int = 0  # segments that cannot be distinguished from others
-    strays: int = 0  # came out, but were not identified on entry
+    strays: int = 0  # left the link, but were not identified on entry
     delays: DelayPercentiles | None = None
     excess: DelayPercentiles | None = None
     early_ns: int = 0  # maximum
@@ -180,7 +180,7 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
 
 
 def _damaged(flow: Flow, settled: Bools, strays: Ints) -> SegmentShare:
-    """Return the segments with a wrong checksum, among those that entered with a right one and came out."""
+    """Return the segments that left with a wrong checksum, among those that entered with a right one."""
     here, there = flow.met.near, flow.met.far
     sound = settled[here] & (flow.near.checksum[here] > 0)
     checksum = np.concatenate((flow.far.checksum[there[sound]], flow.far.checksum[strays]))
@@ -275,7 +275,7 @@ def _part_of(transit: Transit, t_ns: Ints, here: Ints, came_ns: Ints) -> float |
 
 
 def peak_rate(flow: Flow, number: int) -> float | None:
-    """Return bits per second in the busiest second of what came through in the period."""
+    """Return bits per second in the busiest second, of the segments that crossed in the period."""
     start_ns, end_ns = bounds(flow, number)
     came = (flow.far.t_ns >= start_ns) & (flow.far.t_ns < end_ns)
     t_ns = flow.far.t_ns[came]

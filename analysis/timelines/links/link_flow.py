@@ -1,7 +1,7 @@
 """One direction's segments with their replays through the configured link; the basis of all its measures.
 
 A segment that cannot be distinguished from others may or may not have come through, and a damaged one may be
-another. So there are two replays: the *earliest* uses the segments that surely came through, the *latest* all
+another. So there are two replays: the *earliest* uses the segments that surely crossed, the *latest* all
 that may have. With jitter there
 are also random draws, and the expected time is their mean.
 
@@ -232,7 +232,7 @@ def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
 
 
 def strays_of(flow: Flow, number: int) -> Ints:
-    """Return the segments, on the far side, that came out in this period and did not enter.
+    """Return the segments, on the far side, that left the link in this period without having entered.
 
     They belong to offloaded frames that were split in unknown sizes, or are damaged beyond recognition.
     """

@@ -10,7 +10,7 @@ a rate.
 
 State continues from one period of the configuration to the next: segments that wait when the rate changes are
 rescheduled (by the relay; netem keeps their times), and a cut drops segments in flight. For a link that
-follows a trace, `traced_link` gives the values at each time. Which segments came through is an input, taken
+follows a trace, `traced_link` gives the values at each time. Which segments crossed is an input, taken
 from the packets; the replay checks whether each of them, and each of the others, was treated as configured.
 """
 
@@ -63,7 +63,7 @@ def replay(
 ) -> Transit:
     """Return the transit of every segment.
 
-    passed: which segments came through (or may have). spread: the jitter of each piece: -1 the lowest, +1 the
+    passed: which segments crossed (or may have). spread: the jitter of each piece: -1 the lowest, +1 the
     highest, 0 none; or a generator that draws it. retimes: whether a rate change also applies to waiting
     segments.
     """
@@ -179,7 +179,7 @@ def _admit(
     *,
     retimes: bool,
 ) -> None:
-    """Schedule the segments that came through in this period."""
+    """Schedule the segments that crossed in this period."""
     t_ns, piece = near.t_ns[mine], _pieces(near, mine, period)
     starts = np.flatnonzero(np.diff(piece, prepend=-1))
     begin_ns = finish_ns = t_ns[starts]

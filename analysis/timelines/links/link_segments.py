@@ -6,8 +6,8 @@ acknowledgement, payload length, IP id, digest of a UDP payload: the IP ids of b
 16 bits are used again after a while). A segment that occurs once on the near side and twice on the far one
 was duplicated. Any other key that occurs more than once on one side matches nothing: packets without an IP id
 of their own repeat the key, and matching them crosswise once gave a delay of -1,418 ms. Such segments are
-*unclear*. One flipped bit changes at most one part of the key, so a segment that came out with a wrong
-checksum stands for the one that entered and has all other parts.
+*unclear*. One flipped bit changes at most one part of the key, so a segment that left with a wrong checksum
+is the one that entered and equals it in all other parts.
 """
 
 from collections.abc import Mapping

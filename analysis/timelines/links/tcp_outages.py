@@ -21,7 +21,7 @@ from analysis.timelines.run_metadata import RunMetadata
 CONNECTIONS_MAX = 10_000
 """Largest number of connections that are measured per outage."""
 AT_ONCE_S = 0.5
-"""A link that came back this close to the last change came back with it."""
+"""A link restored this close to the last change counts as restored by it."""
 
 
 @dataclass(frozen=True, slots=True)

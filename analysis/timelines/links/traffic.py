@@ -5,7 +5,7 @@ A packet is traffic if a traffic host is its source or destination; the receiver
 for acknowledgements, too. The system's costs exclude these packets; checks of links include them, since they
 share the queue. Bytes include the headers of the segments in offloaded frames.
 
-`arrived_bytes` is payload that came through the last link of the path, each byte of TCP once; null where
+`arrived_bytes` is payload that crossed the last link of the path, each byte of TCP once; null where
 routes may change. `sent_bytes`, `received_bytes`, `retransmissions` and `loss` (of datagrams) are the
 generators' own figures.
 """

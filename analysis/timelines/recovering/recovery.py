@@ -204,8 +204,8 @@ def _by_hosts_apart(history: DeliveryHistory, fault: RunFault, client: str) -> s
 def lost_after(history: DeliveryHistory) -> Ints:
     """Return how many published events never arrived, by client and instant with faults.
 
-    Events count for the instant before they were due. If they were due before the first one, and the next
-    event came after it, they count for that. `recovery_table` assigns them to its faults.
+    Events count for the instant before they were due. Events due before the first instant count for it if the
+    next event arrived after it. `recovery_table` assigns them to its faults.
     """
     cut, metadata = history.cut, history.metadata
     missing = (cut.arrived_ns == NEVER) & (cut.published_ns != NEVER)

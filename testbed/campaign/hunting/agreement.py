@@ -14,7 +14,7 @@ from itertools import product
 from analysis.timelines.delivery.outputs import sequence_numbers
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.hunting.case import ON_LINKS, ON_REGIONS, HuntCase, HuntDisturbance
-from experiments.hunting.written import forgetting_regions
+from experiments.hunting.case_experiment import forgetting_regions
 from experiments.model import Experiment
 from testbed.backends.in_memory import RunInMemory
 from testbed.campaign.hunting.oracle import EXAMPLES_MAX, Violation, affected

@@ -12,8 +12,8 @@ import yaml
 from experiments.backend_names import LOCAL
 from experiments.files.whole_files import write_whole
 from experiments.hunting.case import HuntCase, case_from_json, case_to_json
+from experiments.hunting.case_experiment import experiment_of
 from experiments.hunting.huntdir import HuntDirectory
-from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.records.json_files import read_json, write_json
 from experiments.roles import DEFAULT

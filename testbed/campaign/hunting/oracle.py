@@ -32,7 +32,7 @@ from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import DELIVERED, PUBLISHED, RunFindings, run_expectations
 from experiments.declared import Trait
 from experiments.expectations import Expectation, value_at
-from experiments.hunting.written import LOOKED_AT, LOST
+from experiments.hunting.case_experiment import LOOKED_AT, LOST
 from experiments.planned.draining import settles_by_time
 from testbed.backends.in_memory import RunInMemory
 

@@ -14,11 +14,11 @@ import click
 
 from experiments.backend_names import SIMULATOR
 from experiments.files.sanitize import sanitize
+from experiments.hunting.case_experiment import hunt_base
 from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
 from experiments.hunting.huntdir import HUNTS, HuntDirectory, HuntProgress
 from experiments.hunting.settings import drawn_settings
-from experiments.hunting.written import hunt_base
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.records.json_files import read_json, write_json

@@ -1,7 +1,7 @@
 """The topology and the experiment of a hunt's case, for virtual time and for real processes."""
 
 from experiments.hunting.case import HuntCase
-from experiments.hunting.written import experiment_of
+from experiments.hunting.case_experiment import experiment_of
 from experiments.model import Experiment
 from topologies.loader import load_topology
 from topologies.model import Topology

@@ -19,7 +19,7 @@ from typing import Any
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.child_python import python_command
-from experiments.hunting.written import hunt_base
+from experiments.hunting.case_experiment import hunt_base
 from experiments.loader import load_experiment
 from testbed.campaign.hunting.counts import read_counts
 from testbed.campaign.hunting.worker import actions_at, answer

@@ -3,9 +3,9 @@
 from functools import cache
 
 from experiments.hunting.case import HuntCase
+from experiments.hunting.case_experiment import hunt_base
 from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.settings import drawn_settings
-from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 
 

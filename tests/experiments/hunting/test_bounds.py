@@ -12,8 +12,8 @@ from experiments.hunting.case import (
     HuntCase,
     HuntDisturbance,
 )
+from experiments.hunting.case_experiment import experiment_of, hunt_base, with_settings
 from experiments.hunting.targets import hunt_targets
-from experiments.hunting.written import experiment_of, hunt_base, with_settings
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError

@@ -16,11 +16,11 @@ from experiments.hunting.case import (
     case_from_json,
     case_to_json,
 )
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.hunting.huntable import nemesis_of
 from experiments.hunting.networks import REGIONS_MAX, network_text, random_network, smaller
 from experiments.hunting.placement import ended_servers, thinning_cuts
 from experiments.hunting.settings import drawn_settings, halved_periods, shortened_long_periods, small_limits
-from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import cases_of, drawing_of
 from topologies.loader import load_topology

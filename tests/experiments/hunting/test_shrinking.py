@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from experiments.hunting.case import HuntCase, HuntDisturbance, by_time
+from experiments.hunting.case_experiment import hunt_base
 from experiments.hunting.shrinking import CaseShrinking
-from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 
 pytestmark = pytest.mark.slow

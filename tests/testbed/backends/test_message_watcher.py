@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.hunting.case import HuntCase, HuntDisturbance
-from experiments.hunting.written import experiment_of, hunt_base
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.message_watcher import MessageWatcher, SeenMessage

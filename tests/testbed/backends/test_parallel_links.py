@@ -4,8 +4,8 @@ import pytest
 
 from experiments.hunting.bounds import unsurvivable_reason
 from experiments.hunting.case import HuntCase, HuntDisturbance
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.hunting.targets import hunt_targets
-from experiments.hunting.written import experiment_of, hunt_base
 from experiments.nemesis import LosableLinks
 from tests.virtual_runs import experiment_in, simulated, summary_of
 from topologies.errors import InputError

@@ -138,7 +138,7 @@ def begins_pcap(content: bytes) -> bool:
 def read_file_header(data: Bytes, name: str) -> Format:
     """Read the beginning of a classic pcap file. data: the file, or its header and some records.
 
-    Raises CaptureError if it is no such file.
+    Raises CaptureError for other files.
     """
     header = data[:FILE_HEADER_BYTES].tobytes()
     if len(header) < FILE_HEADER_BYTES:

@@ -199,7 +199,7 @@ def fault_label(kind: str, target: str) -> str:
 
 
 def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[FaultPeriod]:
-    """Merge what one fault did at one time to several links, directions or processes into one band."""
+    """Merge one fault's simultaneous changes of several links, directions or processes into one band."""
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda span: (span[0].fault, span[0].at_s)):
         first = groups[-1][0][0] if groups else None

@@ -40,7 +40,7 @@ def test_head_fields_have_the_values_that_were_sent(sent):
 
 def said(data, known=None):
     return [
-        (part.offset, "".join(part.octets(0, 99)), part.name, part.value, part.unit, part.said)
+        (part.offset, "".join(part.octets(0, 99)), part.name, part.value, part.unit, part.meaning)
         for part in parts_of(data, known)
     ]
 

@@ -56,7 +56,7 @@ def test_figure_5b_has_a_line_for_each_fanout_and_what_was_offered(made: Made) -
     assert [line.name for line in found.series] == ["F = 1", "F = 2", "F = 4", "F = 8", "F = 16"]
     assert found.series[0].x == (10, 30, 100, 300)
     assert found.references[0].low == 2.592e6
-    assert (found.comparisons[0].said, found.comparisons[0].ours) == ("4", "4")
+    assert (found.comparisons[0].paper_text, found.comparisons[0].ours) == ("4", "4")
 
 
 def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Made) -> None:
@@ -122,7 +122,9 @@ def test_figure_7_has_the_measures_of_the_papers_outage(tmp_path: Path) -> None:
     charts = drawn(read_sweep(sweep))
     assert list(charts) == ["figure-7a", "figure-7b"]
     assert [line.name for line in charts["figure-7b"].series] == ["from r0", "from r2"]
-    assert [(each.ours.replace("\xa0", " "), each.said) for each in charts["figure-7a"].comparisons] == [
+    assert [
+        (each.ours.replace("\xa0", " "), each.paper_text) for each in charts["figure-7a"].comparisons
+    ] == [
         ("at t = 19 s, to 80 % of normal", "at t = 19 s"),
         ("at t = 20 s", "shortly after t = 20 s"),
         ("1.4 s, until 80% of the dip is made up", "about 5 s"),
@@ -189,7 +191,7 @@ def test_the_page_is_self_contained_and_complete(made: Made, name: str) -> None:
     for chart in sweep_charts(read_sweep(directory)):
         assert chart.title in text
         assert all(directory.figure(chart.key, form).stat().st_size > 1000 for form in ("png", "svg"))
-        assert all(each.ours in text and each.said in text for each in chart.comparisons)
+        assert all(each.ours in text and each.paper_text in text for each in chart.comparisons)
     assert page.count("<tr>") > len(directory.read().runs)
 
 

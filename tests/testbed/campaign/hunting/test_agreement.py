@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.hunting.case import HuntCase, HuntDisturbance
-from experiments.hunting.written import experiment_of, hunt_base
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from node.core.deliveries import RECORD, RecordKind
 from testbed.backends.in_memory import RunInMemory, simulate_in_memory

@@ -15,8 +15,8 @@ import pytest
 
 from experiments.child_python import python_command
 from experiments.hunting.case import HuntCase, case_from_json
+from experiments.hunting.case_experiment import hunt_base
 from experiments.hunting.huntdir import BrokenCase, HuntDirectory
-from experiments.hunting.written import hunt_base
 from experiments.loader import read_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting import start

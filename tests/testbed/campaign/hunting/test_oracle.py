@@ -4,9 +4,9 @@ import pytest
 
 from analysis.pipeline import analyze_here
 from experiments.hunting.case import HuntCase, HuntDisturbance
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.settings import drawn_settings
-from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from node.systems import build_machine
 from testbed.backends import message_watcher

@@ -59,9 +59,11 @@ def experiment_of(base: Experiment, case: HuntCase, topology: Topology) -> Exper
         spared = (LOST, TWICE) if _is_outlived(experiment, topology) else (LOST,)
         theirs, others = _streams(experiment, topology, forgetful)
         excused = {f"{where}.{name}" for where in ("events", *theirs) for name in spared}
-        said = [each for each in data.get("expect", ()) if Expectation.parse(str(each)).path not in excused]
+        expected = [
+            each for each in data.get("expect", ()) if Expectation.parse(str(each)).path not in excused
+        ]
         kept = [f"{where}.{LOST} == 0" for where in others]
-        data["expect"] = [*said, *(f"events.{name} >= 0" for name in spared), *kept]
+        data["expect"] = [*expected, *(f"events.{name} >= 0" for name in spared), *kept]
     return _validated({**data, "seed": case.seed, "faults": faults})
 
 

@@ -11,8 +11,8 @@ from experiments.hunting.case import (
     case_from_json,
     case_to_json,
 )
+from experiments.hunting.case_experiment import experiment_of, hunt_base
 from experiments.hunting.triggering import triggered
-from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from testbed.planning import make_plan
 from tests.experiments.hunting.drawings import drawing_of
