@@ -111,7 +111,7 @@ def _restore_problems(name: str, experiment: Experiment, topology: Topology) -> 
 
 
 def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Check that regions exist, and that `roles` gives enough processes to arrive or leave for good."""
+    """Check that regions exist, and that `roles` gives enough processes to arrive or leave permanently."""
     asked: Counter[str] = Counter()
     for field, groups in (("arrivals", experiment.arrivals), ("departures", experiment.departures)):
         for number, group in enumerate(groups):

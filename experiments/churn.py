@@ -164,7 +164,7 @@ class Arrivals(Churn):
 
 
 class Departures(Churn):
-    """Processes that leave, for good or for a while."""
+    """Processes that leave, permanently or for a while."""
 
     how: Literal["leave", "crash"] = "leave"
     """leave: each ends in an orderly way. crash: it is killed."""

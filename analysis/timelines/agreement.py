@@ -105,7 +105,7 @@ def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> 
     """Return the hosts with incomplete captures, and why. decoding, captures: tables of analysis.schemas.
 
     Bytes missing from a complete capture never reached the host: after a cut, a broken connection may send
-    remaining data once the link is back, after bytes that are lost for good. How programs split events into
+    remaining data once the link is back, after permanently lost bytes. How programs split events into
     messages is unknown, and only clients' deliveries are checked, so undecodable events in the packets of
     other programs do not count as damage.
     """

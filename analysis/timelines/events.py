@@ -43,7 +43,7 @@ def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadat
     `analysis.schemas.MESSAGES`.
 
     Rows are sorted by time. messages: may come in parts if the host forwards nothing. A message that was
-    never complete in order (earlier bytes are missing for good) did not arrive. Raises AnalysisError for
+    never complete in order (earlier bytes are missing permanently) did not arrive. Raises AnalysisError for
     events of a stream that the run does not have.
     """
     publish = metadata.reading.publish if metadata.has(host, Trait.SERVER) else None

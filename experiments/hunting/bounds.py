@@ -8,9 +8,9 @@ disturbed, and only if there are replicas or the experiment's nemesis asks for i
 that only it had, losses do not count as a breach (`case_experiment.forgetting_regions`), but everything else
 does.
 
-More rules cover what a nemesis seldom draws and a search does:
+More rules are for cases that a nemesis seldom draws but a search does:
 
-- links that are never cut for good connect all regions in both directions, and include every link over which
+- links that are not permanently cut connect all regions in both directions, and include every link over which
   a process publishes in another region's stream: only reads take a detour around a cut;
 - if no role is replicated, servers keep copies for each other: at most `FORGETTING_MAX` of them lose their
   memory, or arrive and have none yet, or are alone, before the others have noticed and settled. If content
@@ -249,10 +249,10 @@ def _alone(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> Ite
 def _divided(disturbances: Sequence[HuntDisturbance], targets: HuntTargets) -> str | None:
     for_good = [each for each in disturbances if each.kind == "sever"]
     if not _are_connected(for_good, targets):
-        return "regions are cut off from each other for good"
+        return "regions are cut off from each other permanently"
     severed = (targets.link(each.target) for each in for_good)
     if any(link is not None and link.name in targets.straight for link in severed):
-        return "a publisher is cut off for good from the region of its stream"
+        return "a publisher is cut off permanently from the region of its stream"
     if targets.declared.contract.audience != "content":
         return None
     outages = [each for each in disturbances if each.kind in OUTAGES]

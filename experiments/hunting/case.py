@@ -49,7 +49,7 @@ ON_PROCESSES: tuple[Kind, ...] = (
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
-"""Leave and come back, arrive late, leave for good: only for processes that may."""
+"""Leave and come back, arrive late, leave permanently: only for processes that may."""
 FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")
 """Cut, killed or departed, and never back."""
 ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")

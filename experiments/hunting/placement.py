@@ -36,7 +36,7 @@ APART = 0.25
 ENDING: tuple[Kind, ...] = ("crash", "crash", "die")
 """Kinds that end a server."""
 FOR_GOOD_THEN = 0.5
-"""Probability that links cut together are cut for good."""
+"""Probability that links cut together are cut permanently."""
 SYNCS = (1, 2, 5, 20, 100)
 """Number of consecutive syncs that a slow disk delays."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
@@ -77,7 +77,7 @@ def draw(
 def thinning_cuts(
     rng: Random, targets: HuntTargets, others: Sequence[HuntDisturbance]
 ) -> list[HuntDisturbance]:
-    """Cut links at the same time, often for good, until the rest is a spanning tree.
+    """Cut links at the same time, often permanently, until the rest is a spanning tree.
 
     Stay within the bounds; return [] if no link is redundant.
     """
@@ -102,7 +102,7 @@ def ended_servers(
 ) -> list[HuntDisturbance]:
     """End servers at once or shortly after each other, in any regions.
 
-    Some, or as many as the bounds allow, each for a time of its own or for good.
+    Some, or as many as the bounds allow, each for a time of its own or permanently.
     """
     names = [
         name

@@ -153,7 +153,7 @@ class HuntTargets:
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Return the roles whose processes may have this disturbance.
 
-        Only some can leave and come back, can be missed for good, or store data on disks.
+        Only some can leave and come back, can be missed permanently, or store data on disks.
         """
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))

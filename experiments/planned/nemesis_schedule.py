@@ -8,7 +8,7 @@ them, run.json stores them, and the seed reproduces them. Its limits make recove
 - a process has one disturbance at a time, and the time `settle` before the next;
 - at least one replica of a region's proxy is undisturbed and settled at any time, so that acknowledged data
   is never only where it can be lost. A proxy without replicas is therefore never disturbed;
-- a process on which the experiment's own faults act is left alone, and so is its region;
+- a process on which the experiment's own faults act is not disturbed, and neither is its region;
 - a region loses power as a whole, and only while none of its processes is disturbed otherwise. Everything in
   its memory is then lost: acknowledged data survives if replicas are durable and keep their disks.
 """

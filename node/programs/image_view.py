@@ -61,7 +61,7 @@ class ImageView:
     keeps_owners: bool
 
     def enter(self) -> None:
-        """Move the calling process into the view, for good. Raises OSError."""
+        """Move the calling process into the view permanently. Raises OSError."""
         os.umask(0o022)
         check(libc.unshare(CLONE_NEWNS), "make a mount namespace")
         place = self._mount_root()

@@ -16,6 +16,6 @@ def check(result: int, doing: str) -> None:
 
 
 def enter_network(netns: str) -> None:
-    """Move the calling thread into the network namespace at this path, for good. Raises OSError."""
+    """Move the calling thread into the network namespace at this path permanently. Raises OSError."""
     with Path(netns).open("rb") as namespace:
         check(libc.setns(namespace.fileno(), CLONE_NEWNET), f"enter the network namespace {netns}")

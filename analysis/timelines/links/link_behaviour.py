@@ -59,7 +59,7 @@ class JitterSpread:
 
 @dataclass(frozen=True, slots=True)
 class SegmentShare:
-    """Segments to which something happened by chance, and those to which it could have happened."""
+    """Segments affected by a random effect (loss, damage, duplication), and those that could have been."""
 
     count: int = 0
     of: int = 0

@@ -77,10 +77,10 @@ def test_links_that_are_never_cut_for_good_connect_all_regions():
     targets = drawing_of("scribe-nemesis").targets({"topology": "three-regions"})
     severed = [HuntDisturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(targets.links[:2])]
     assert why(targets, *severed[:1]) is None
-    assert why(targets, *severed) == "regions are cut off from each other for good"
+    assert why(targets, *severed) == "regions are cut off from each other permanently"
     assert why(targets, severed[0], replace(severed[1], kind="cut", for_us=1_000_000)) is None
     one_way = [replace(each, direction="forward") for each in severed]
-    assert why(targets, *one_way) == "regions are cut off from each other for good"
+    assert why(targets, *one_way) == "regions are cut off from each other permanently"
     content = drawing_of("meghdoot-nemesis").targets({"topology": "three-regions"})
     while_it_is_cut = [severed[0], HuntDisturbance("cut", 9_000_000, 1_000_000, content.links[1])]
     assert why(content, *while_it_is_cut) == "regions are cut off from each other"
@@ -93,7 +93,7 @@ def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
     )
     over, beside = (HuntDisturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
     assert why(targets, beside) is None
-    said = "a publisher is cut off for good from the region of its stream"
+    said = "a publisher is cut off permanently from the region of its stream"
     assert why(targets, over) == said
 
 

@@ -58,7 +58,7 @@ def test_some_cases_cut_links_until_a_spanning_tree_is_left():
         assert unsurvivable_reason(cuts, targets) is None  # which asks that they are connected
         shapes.add(max(sum(region in link for link in left) for region in targets.topology.regions))
         kinds.add(cuts[0].kind)
-    assert kinds == {"cut", "sever"}, "for a while, and for good"
+    assert kinds == {"cut", "sever"}, "for a while, and permanently"
     assert shapes == {2, 3}, "lines, and stars"
     assert thinning_cuts(Random(1), drawing_of("nemesis").targets({"topology": "line-3"}), ()) == []
 

@@ -14,7 +14,7 @@ CUT_US, END_US = 4 * S, 10 * S
 
 
 def after_a_cut(seed, *, rate_per_s=100, period_us=S, build=build_machine, link=("r0", "r1"), **more):
-    """Cut a link of a ring of six for good; return the cluster and the streams' counts at the cut."""
+    """Cut a link of a ring of six permanently; return the cluster and the streams' counts at the cut."""
     parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us, **more}
     cluster = Cluster(
         go_us=2 * S, build=build, wires=wires(RING), regions=size(RING), seed=seed,

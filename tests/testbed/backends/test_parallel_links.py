@@ -75,7 +75,8 @@ def test_a_hunt_cuts_a_parallel_link_by_its_name(tmp_path):
     assert targets.links[:2] == (("r0", "r1", "r0-r1"), ("r1", "r0", "backup"))
     cuts = [HuntDisturbance("sever", 1_000_000 + n, 0, link) for n, link in enumerate(targets.links)]
     assert unsurvivable_reason([cuts[1], cuts[2]], targets) is None
-    assert unsurvivable_reason([cuts[0], cuts[2]], targets) == "regions are cut off from each other for good"
+    reason = unsurvivable_reason([cuts[0], cuts[2]], targets)
+    assert reason == "regions are cut off from each other permanently"
     case = HuntCase(1, {}, (cuts[1],))
     assert [fault.target for fault in experiment_of(targets.experiment, case, targets.topology).faults] == [
         "backup"
