@@ -28,6 +28,8 @@ is also the input of the tests. Nothing else lists kinds. For example `jitter_sp
             return {"delay_us": self.delay_us, "jitter_us": self.delay_us // 2}
 
 It is then a fault `{at: 5s, for: 2s, jitter_spike: [r2, r3], delay: 80ms}`: `OneLinkFault` has `for`,
-`direction`, the restore and the checks. A kind on a process derives from `StateFault` in `environment.py` and
-needs two actions: `experiments.planned.changes.ProcessAction` says where they stand.
+`direction`, the restore and the checks; the plan, the schema, `cutset shell` and the report have it. Random
+faults are kinds of their own, each with its repair (`experiments.nemesis`, `experiments.hunting.case`), and
+do not include it. A kind on a process derives from `StateFault` in `environment.py` and needs two actions:
+`experiments.planned.changes.ProcessAction` says where they stand.
 """

@@ -38,6 +38,8 @@ class ProcessAction(StrEnum):
     `testbed.runner.running.ACTIONS` says what it does to a real process, and
     `testbed.backends.simulated_network.ACTIONS` what it does in virtual time. A fault that lasts has two
     actions: one has the name of its kind, and the other, which ends it, the same name after `un`.
+
+    A value that the action needs is a field of `ProcessChange`; `experiments.planned.change_text` writes it.
     """
 
     KILL = "kill"
