@@ -38,6 +38,7 @@ _CLOSED: Final = {
     "python_enable_replacements": "false",  # a name is a table, never a variable of this program
     "temp_directory": "",  # refuse queries that exceed the memory instead of spilling to disk
 }
+_SHOW_TABLES: Final = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
 _READING: Final = {duckdb.StatementType.SELECT, duckdb.StatementType.MULTI}
 """Statements that return rows: SELECT, FROM, VALUES, DESCRIBE and so on; MULTI is PIVOT."""
 
@@ -91,6 +92,11 @@ class Questions:
         """Return the answer. Raises AnalysisError that names the part of the question that is wrong."""
         if len(self.divided(question)) != 1:
             raise AnalysisError("a single question is needed: SELECT ... without another one behind `;`")
+        if _SHOW_TABLES.fullmatch(question):  # DuckDB has only those that earlier questions named
+            there = (
+                name for name in sorted(TABLES) if any(case.rows(name) is not None for case in self._cases)
+            )
+            question = f"SELECT unnest([{', '.join(map(self.literal, there))}]) AS name"
         for word in set(re.findall(r"\w+", question.lower())) & TABLES.keys():
             self.add(word)
         reader = self._done(lambda: self._reader(question))

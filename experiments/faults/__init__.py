@@ -1,7 +1,8 @@
 """Faults of an experiment, one class per kind. Times count from time 0 of the run.
 
-To add a kind, add a module to this folder with a class that has a `kind`, and a line to docs/faults.md, which
-is also the input of the tests. Nothing else lists kinds. For example `jitter_spike.py`:
+To add a kind, add a module to this folder with a class that has a `kind`, which is not the name of a field of
+another kind, and a line to docs/faults.md, which is also the input of the tests. Nothing else lists kinds.
+For example `jitter_spike.py`:
 
     \"""A fault that makes the delay of a link longer and unsteady.\"""
 

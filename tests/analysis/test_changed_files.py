@@ -21,7 +21,7 @@ from analysis.capture.clocks.run_clocks import notes, problems, summary
 from analysis.errors import AnalysisError
 from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.text import lines
-from analysis.pages.report.clocks import clock_charts, clocks_table
+from analysis.pages.report.clocks import clocks_table
 from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import TABLES, read_record
 from analysis.pages.report.sweep_page import render as render_sweep
@@ -182,7 +182,6 @@ def test_a_changed_clocks_json_is_used_or_refused(tmp_path: Path) -> None:
             record, known = read_on_reference(run)
             read_metadata(record, known)
             shown = read_record(run)
-            clock_charts(shown)
             clocks_table(shown)
             for each in (summary, problems, lambda found: notes(found, ZERO)):
                 each(shown.machines)

@@ -50,9 +50,10 @@ def command(
     tables packets, connections, silences, throughput, captures, and of several taps transfers and clocks
     (docs/captures.md); --from and --to read only a part of them. The last argument is a question if it has
     several words, as `TABLE runs`; several questions are separated by `;`. Without a question,
-    questions are read from standard input. `cutset schema tables` lists the tables and columns; the first
-    column of each table is the run's name. `runs` has every setting as a column. The language is DuckDB's;
-    its functions are joined by ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
+    questions are read from standard input. `SHOW TABLES` lists the tables, `cutset schema tables` also
+    their columns; the first column of each table is the run's name. `runs` has every setting as a column.
+    The language is DuckDB's; its functions are joined by ip(hi, lo), since_start(t_ns) and
+    during(fault, t_ns).
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 

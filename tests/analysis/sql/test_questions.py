@@ -29,6 +29,11 @@ def test_every_column_has_a_meaning():
     assert [line for line in tables_as_markdown().splitlines() if line.endswith("|  |")] == []
 
 
+def test_show_tables_lists_the_tables_that_the_run_has(ask):
+    listed = set(ask("show tables;").column("name").to_pylist())
+    assert {"runs", "latency", "fidelity"} < listed < TABLES.keys()
+
+
 @pytest.mark.slow
 def test_every_column_of_every_table_can_be_queried(ask):
     for table in TABLES:
