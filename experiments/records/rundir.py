@@ -81,9 +81,12 @@ class DatedDirectory:
         self.check_files()
 
     def check_files(self) -> None:
-        """Check the pages and JSON files: none is a pipe or a folder. Raises InputError."""
+        """Check the pages and JSON files: none is a pipe or a folder. Raises InputError.
+
+        Writing replaces links; `experiments.records.json_files` checks what it reads.
+        """
         for path in self.path.iterdir():
-            if path.suffix in {".json", ".html"}:
+            if path.suffix in {".json", ".html"} and not path.is_symlink():
                 check_file(path)
 
     @property
