@@ -78,9 +78,12 @@ def _write_json(answer: QueryResult, stream: BinaryIO) -> None:
 
 
 def _write_parquet(answer: QueryResult, stream: BinaryIO) -> None:
-    with pq.ParquetWriter(stream, answer.columns, compression="zstd") as writer:
-        for batch in answer.batches:
-            writer.write_batch(batch)
+    try:
+        with pq.ParquetWriter(stream, answer.columns, compression="zstd") as writer:
+            for batch in answer.batches:
+                writer.write_batch(batch)
+    except pa.ArrowNotImplementedError as error:
+        raise AnalysisError(f"Parquet has no such type ({error}): CAST it to VARCHAR") from None
 
 
 _WRITERS: Final[Mapping[OutputFormat, Callable[[QueryResult, BinaryIO], None]]] = {

@@ -111,7 +111,7 @@ def read_cases(runs: Sequence[RunDirectory]) -> list[RunCase]:
             problem = f"has the same name as {other.run.path}: query one of them, or rename it"
             raise InputError(str(run.path), None, "", problem)
     for case in cases.values():
-        if not case.run.summary_json.is_file():
+        if not (case.run.summary_json.is_file() and case.run.analysis.is_dir()):
             raise_not_analysed(case.run)
     return list(cases.values())
 

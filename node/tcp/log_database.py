@@ -1,8 +1,9 @@
 """A process's log on disk: an SQLite database with one row for each Append, and for what a Rewrite leaves.
 
 SQLite makes a group of operations durable together, with one sync of its write-ahead log. At the next start
-it discards what was not completely written when the process or its host crashed. Each row has a CRC, so that
-damage by the disk is reported and not served. Blocking; `node.tcp.storage` calls it from a thread.
+it discards what was not completely written when the process or its host crashed, and what follows damage in
+the write-ahead log, which looks the same. Each row has a CRC, so that damage of the database is reported and
+not served. Blocking; `node.tcp.storage` calls it from a thread.
 """
 
 import sqlite3

@@ -208,6 +208,19 @@ system_option = once(
     metavar="NAME",
     help="Decode messages in captures: of this system, or a protocol of tshark, as mqtt or redis.",
 )
+
+
+class NewFile(click.Path):
+    """A file that a command replaces. A device or pipe is refused: it would become a file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.exists() and not path.is_file():
+            self.fail(f"{path} is not a regular file", param, ctx)
+        return path
+
+
+NEW_FILE = NewFile(dir_okay=False, path_type=Path)
 FILE, FOLDER = click.Path(dir_okay=False, path_type=Path), click.Path(file_okay=False, path_type=Path)
 out_option = click.option("--out", type=FOLDER, default=RUNS, help="The folder of runs.", show_default=True)
 history_option = click.option(

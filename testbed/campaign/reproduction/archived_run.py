@@ -10,7 +10,7 @@ if they equal the programs of the system of that name here, or if the user trust
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from experiments.archives.packing import CLAIMS
 from experiments.archives.unpacking import unpacked
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.campaigns.sweepdir import SweepDirectory
-from experiments.declared import is_known_system, known_systems, programs_of
+from experiments.declared import is_known_system, known_system, known_systems, programs_of
 from experiments.files.scratch import scratch
 from experiments.planned.plan import Plan, plan_to_json
 from experiments.records.json_files import read_json
@@ -136,6 +136,12 @@ def _with_programs(plan: Plan, experiment: Mapping[str, Any], name: str, *, trus
         if not is_known_system(plan.system):
             known = suggestion(plan.system, known_systems())
             problem = f"there is no system {plan.system} here{known} (`cutset --system-module FILE` adds one)"
+            raise InputError(name, None, "", problem)
+        known_names = {field.name for field in fields(known_system(plan.system).parameters())}
+        if strange := sorted(plan.parameters.keys() - known_names):
+            problem = (
+                f"has the parameter {strange[0]} of another version of {plan.system}: reproduce it there"
+            )
             raise InputError(name, None, "", problem)
         return plan
     here = _programs_here(plan.system, experiment.get("system"), experiment.get("images"))

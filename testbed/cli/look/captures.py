@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import FILE, SECONDS, FiniteRange, once, system_option
+from testbed.cli.options import NEW_FILE, SECONDS, FiniteRange, once, system_option
 
 
 @click.command(name="captures")
@@ -24,7 +24,7 @@ from testbed.cli.options import FILE, SECONDS, FiniteRange, once, system_option
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=NEW_FILE,
     default=Path("captures.html"),
     show_default=True,
     help="The file of the page.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.files.sanitize import printable
-from testbed.cli.options import FILE, run_arguments
+from testbed.cli.options import NEW_FILE, run_arguments
 
 if TYPE_CHECKING:
     from experiments.campaigns.sweepdir import SweepDirectory
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=NEW_FILE,
     help="The file of the page.  [default: comparison.html, or systems.html, in the last RUN's directory]",
 )
 @click.option("--text", is_flag=True, help="Print the comparison, and write no page.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import FILE, SECONDS, FiniteRange, once, run_argument
+from testbed.cli.options import NEW_FILE, SECONDS, FiniteRange, once, run_argument
 
 if TYPE_CHECKING:
     from analysis.pages.diagram.message_selection import DiagramQuery
@@ -32,7 +32,7 @@ _SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=NEW_FILE,
     help="The file to write; without it, one in the run's figures/.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)

@@ -6,7 +6,7 @@ import click
 
 from testbed.cli.options import (
     EVENT,
-    FILE,
+    NEW_FILE,
     SECONDS,
     json_format,
     message_options,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 )
 @once(
     "--pcap",
-    type=FILE,
+    type=NEW_FILE,
     help="Write the packets of these messages to this file, as pcapng; `-` is standard output.",
 )
 @once(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from testbed.cli.options import FILE, SECONDS, once, run_arguments, system_option
+from testbed.cli.options import NEW_FILE, SECONDS, once, run_arguments, system_option
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
@@ -33,7 +33,7 @@ FORMS: Final = ("table", "csv", "json", "parquet")
 @once("--to", "to_s", type=SECONDS, help="Packets of captures before this time after the first one.")
 @system_option
 @once("--format", "form", type=click.Choice(FORMS), help="The format of rows.  [default: table]")
-@once("--output", type=FILE, help="Write the rows to this file.")
+@once("--output", type=NEW_FILE, help="Write the rows to this file.")
 def command(
     run_names: tuple[str, ...],
     file: Path | None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import FILE, run_argument
+from testbed.cli.options import NEW_FILE, run_argument
 
 if TYPE_CHECKING:
     from experiments.records.rundir import RunDirectory
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=NEW_FILE,
     help="The archive.  [default: RUN.tar.zst here, or RUN-no-captures.tar.zst]",
 )
 @click.option("--force", is_flag=True, help="Replace an existing archive.")

@@ -243,12 +243,26 @@ def test_a_truncated_archive_is_refused(archive, capsys):
             "there is no system sprinkle here: did you mean sprinkler?",
         ),
         (
+            forging(lambda record: record["plan"]["parameters"].update(keep_fanout=False)),
+            "has the parameter keep_fanout of another version of sprinkler: reproduce it there",
+        ),
+        (
             forging(lambda record: record["plan"].update(experiment="../../tiny")),
             "is not the name of a file or folder",
         ),
         (forging(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
     ],
-    ids=["no claims", "no JSON", "none", "no number", "shell", "system", "leads elsewhere", "no plan"],
+    ids=[
+        "no claims",
+        "no JSON",
+        "none",
+        "no number",
+        "shell",
+        "system",
+        "parameter",
+        "leads elsewhere",
+        "no plan",
+    ],
 )
 def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(archive, capsys, change, said):
     assert reproduce(repacked(archive, change)) == 2

@@ -107,6 +107,7 @@ def test_questions_come_from_standard_input_until_one_fails(run):
         (["RUN", "SELECT nothing FROM packets"], 1, "nothing"),
         (["RUN", "SELECT 1", "--format", "parquet"], 2, "--output FILE"),
         (["RUN", "SELECT 1", "--output", "/no/such/folder/x"], 2, "its directory does not exist"),
+        (["RUN", "SELECT INTERVAL 1 DAY", "--format", "parquet", "--output", "o"], 1, "CAST it to VARCHAR"),
         (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "--file gives the question"),
         (["RUN", "SELEC 1"], 1, "line 1: `SELEC`: syntax error"),
         (["RUN", "COPY runs TO 'rows.csv'"], 1, "only statements that return rows"),
@@ -125,6 +126,13 @@ def test_errors_are_one_line_and_write_nothing(run, capsys, monkeypatch, tmp_pat
     assert said in error
     assert "Traceback" not in error
     assert not any(tmp_path.iterdir())
+
+
+def test_a_pipe_is_not_replaced_by_a_file(run, capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert main.run(["sql", str(run.path), "SELECT 1", "--output", str(tmp_path / "pipe")]) == 2
+    assert "is not a regular file" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_name_cannot_write_to_the_terminal(run, capsys):
