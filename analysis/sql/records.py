@@ -183,7 +183,11 @@ def _findings(run: RunDirectory) -> dict[str, Any]:
         return dict.fromkeys(FINDINGS)
     fidelity = summary.get("fidelity")
     valid = fidelity.get("valid") if isinstance(fidelity, Mapping) else None
-    return {"verdict": str(summary.get("verdict")), "valid": valid if isinstance(valid, bool) else None}
+    verdict = summary.get("verdict")
+    return {
+        "verdict": verdict if isinstance(verdict, str) else None,
+        "valid": valid if isinstance(valid, bool) else None,
+    }
 
 
 def _ends(link: LinkPlan, direction: LinkDirectionName) -> dict[str, str]:

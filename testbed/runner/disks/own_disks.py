@@ -65,7 +65,8 @@ class OwnDisks:
     def fill(self, name: str, fault: str) -> None:
         """Fill a process's file system until `fault` is over. Raises TestbedError."""
         if name not in self._disks:
-            raise TestbedError(f"{name} has no file system of its own")
+            problem = "only processes that the experiment's file fills have one"
+            raise TestbedError(f"{name} has no file system of its own: {problem}")
         path, _ = self._disks[name]
         for attempt in range(1, ATTEMPTS_MAX + 1):
             there = os.statvfs(path)

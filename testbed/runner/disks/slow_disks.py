@@ -68,7 +68,8 @@ class SlowDisks:
     def slow(self, name: str, fault: str, slower_us: int) -> None:
         """Delay the syncs of a process's disk by this until `fault` is over. Raises TestbedError."""
         if name not in self._known:
-            raise TestbedError(f"the disk calls of {name} are not intercepted")
+            problem = "only those of processes with a `slow-disk` in the experiment's file are"
+            raise TestbedError(f"the disk calls of {name} are not intercepted: {problem}")
         with self._lock:
             self._slower_us[name][fault] = slower_us
 
