@@ -34,7 +34,7 @@ def there(tmp_path: Path) -> Iterator[Path]:
     assert {path.name for path in tmp_path.iterdir()} <= {"run.tar.zst", "there"}
 
 
-def refused(archive: Path, there: Path, said: str = "") -> None:
+def refused(archive: Path, there: Path, said: str) -> None:
     """Check that the archive is refused and leaves no files."""
     with pytest.raises(InputError, match=said):
         unpacked(archive, there)
@@ -96,7 +96,7 @@ def test_members_other_than_files_and_folders_of_the_run_are_refused(
 )
 def test_unexpected_pax_headers_are_refused(archive: Path, there: Path, key: str, value: str) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), headers={key: value})
-    refused(archive, there)
+    refused(archive, there, "which no packed run contains|File name too long")
 
 
 @pytest.mark.parametrize("mtime", ["nan", "inf", "1e30", "-1e30", "now"])
@@ -151,7 +151,7 @@ def test_an_unreadable_run_json_is_refused(archive: Path, there: Path, text: byt
 @pytest.mark.parametrize("name", ["nights", "history", ".hidden", "run", "20260314T020000Z", "2026\x1b"])
 def test_only_directories_with_the_name_of_a_run_are_unpacked(archive: Path, there: Path, name: str) -> None:
     write(archive, (f"{name}/run.json", b"{}"))
-    refused(archive, there)
+    refused(archive, there, "leads out of its folder|which no packed run contains")
 
 
 def test_folders_count_towards_the_member_limit(

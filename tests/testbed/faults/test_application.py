@@ -20,7 +20,6 @@ ZERO_NS = 1_700_000_000_000_000_000
 CUT = LinkChange(19_000_000, "cut", "r2-r3", LinkDirectionName.FORWARD, LinkState.BLACKHOLE, LinkParameters())
 KILL = ProcessChange(20_500_000, "end of it", "r2/proxy-0", ProcessAction.KILL)
 MANY = 5
-FAR_TOO_LONG_S = 20.0
 
 
 class Clock:

@@ -55,9 +55,6 @@ class Attached:
             if message["did"] == did:
                 return message
 
-    def hang_up(self) -> None:
-        self._socket.close()
-
     def is_hung_up(self) -> bool:
         """Return whether the supervisor ends the connection, whatever it sent before."""
         while self._socket.recv(65536):

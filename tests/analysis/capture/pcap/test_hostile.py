@@ -128,7 +128,7 @@ def test_truncation_loses_only_the_truncated_record(tmp_path: Path, name: str, c
         assert found[0].problem is None or "cut off" in found[0].problem
 
 
-@pytest.mark.parametrize(("name", "cut"), zip(GOOD, (1, 13, 100), strict=True))
+@pytest.mark.parametrize(("name", "cut"), list(zip(GOOD, (1, 13, 100), strict=True)))
 def test_tshark_reads_as_many_records_of_a_truncated_file(tmp_path: Path, name: str, cut: int) -> None:
     (tmp_path / "a").write_bytes(GOOD[name][:-cut])
     assert len(ours(tmp_path / "a")[1]) == len(tsharks(tmp_path / "a"))

@@ -11,8 +11,6 @@ from testbed.sandbox.outside import PROJECT
 from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, wait_until
 from tests.testbed.machines.lab import Lab
 
-CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 30)"]
-
 pytestmark = [pytest.mark.network, pytest.mark.machines]
 
 
