@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from analysis.errors import AnalysisError
 from analysis.live.audience import GrowingRecords
 from analysis.live.timelines import EventBatch
+from analysis.timelines.delivery.delivery_records import DELIVERED_KINDS
 from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
@@ -45,7 +46,7 @@ class LiveRead:
         self.failure: str | None = None
         self.ended = False
         self._on_ready, self._on_end = on_ready, on_end
-        self._captured = threading.Event()
+        self._finished = threading.Event()
         self._thread = threading.Thread(target=self._go, name="reading", daemon=True)
         self._take = take
         self._now_ns = now_ns
@@ -62,7 +63,7 @@ class LiveRead:
 
     def finish(self) -> None:
         """Read the rest, since the run has ended. Returns at once."""
-        self._captured.set()
+        self._finished.set()
 
     def wait(self) -> None:
         """Wait until the rest is read after `finish`, or reading failed."""
@@ -81,7 +82,7 @@ class LiveRead:
     def _go(self) -> None:
         try:
             self._on_ready()
-            while not self._captured.wait(PERIOD_S):
+            while not self._finished.wait(PERIOD_S):
                 self.read()
             self.read()
         except AnalysisError as error:
@@ -101,7 +102,9 @@ class LiveRead:
             *(rows[name].tolist() for name in names), strict=True
         ):
             published = kind == RecordKind.PUBLISHED and host.name in self._publishers
-            if published or kind == RecordKind.DELIVERED:
+            if published or kind in DELIVERED_KINDS:
                 at_ns = t_ns + to_server_ns if published else t_ns
-                found.append(EventBatch(published, host.name, stream, first_seq, covered, count, at_ns))
+                events = 0 if kind == RecordKind.TOMBSTONE else count
+                reach = max(count, covered)
+                found.append(EventBatch(published, host.name, stream, first_seq, reach, events, at_ns))
         return found

@@ -14,6 +14,7 @@ from analysis.timelines.arrays import NEVER, Ints, codes, ints, places, rows
 from analysis.timelines.delivery.collecting import CollectionMarks
 from analysis.timelines.delivery.content import NOTHING, ContentRecords, EventMatches
 from analysis.timelines.delivery.delivery_records import (
+    DELIVERED_KINDS,
     SUBSCRIPTIONS,
     RecordedDeliveries,
     RecordedPublications,
@@ -49,8 +50,6 @@ from analysis.timelines.run_metadata import RunMetadata, check_planned_streams
 from analysis.timelines.under_way import InFlightSpans
 from analysis.timelines.verification import published_twice, verify
 from node.core.deliveries import RecordKind
-
-_DELIVERIES = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +238,7 @@ def _arranged(
     np.maximum.at(last, client[client >= 0], session[client >= 0])
     kind, stream = ints(records, "kind"), places(ints(records, "stream"), streams)
     there = (client >= 0) & (stream >= 0)
-    mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
+    mine = np.flatnonzero(np.isin(kind, DELIVERED_KINDS) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
     matched = (
         content.matched(metadata.declared.contract, streams, InFlightSpans.from_metadata(metadata))

@@ -40,6 +40,8 @@ SUBSCRIPTIONS = (
     RecordKind.UNSUBSCRIBING,
     RecordKind.UNSUBSCRIBED,
 )
+DELIVERED_KINDS = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
+"""Kinds of records of what a client received: events, placeholders of collected events, or both."""
 ROWS_TOGETHER = 16_384
 """Rows per row group of a file sorted by stream: the least that following one stream reads."""
 

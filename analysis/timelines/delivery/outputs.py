@@ -16,7 +16,7 @@ from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.collecting import marks_in
 from analysis.timelines.delivery.confirmations import check_confirmations, planned_subscriptions
 from analysis.timelines.delivery.content import ContentRecords, content_of
-from analysis.timelines.delivery.delivery_records import as_table, host_records
+from analysis.timelines.delivery.delivery_records import DELIVERED_KINDS, as_table, host_records
 from analysis.timelines.measures import measures_in
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.summary import RunFindings
@@ -76,7 +76,7 @@ def last_published_ns(outputs: Outputs, host: str) -> int | None:
 def sequence_numbers(outputs: Outputs, host: str, stream: int, *, placeholders: bool) -> frozenset[int]:
     """Return the numbers of a stream delivered to a client. placeholders: whether placeholders count, too."""
     table = rows(_table(outputs, [host]), stream=stream)
-    kinds = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)[: None if placeholders else 1]
+    kinds = DELIVERED_KINDS if placeholders else (RecordKind.DELIVERED,)
     found = set[int]()
     for kind in kinds:
         mine = rows(table, kind=int(kind))

@@ -134,6 +134,19 @@ def test_lossless_contracts_wait_for_all_events(make: Callable[..., RunDirectory
     assert max(shown(view, "latency", "r0")) > 14.5
 
 
+def test_collected_events_delay_nothing_and_do_not_count(make: Callable[..., RunDirectory]) -> None:
+    run = make(AT_MOST_ONCE.replace("at-most-once", "exactly-once"))
+    view, reading = watching(run)
+    publish(run, range(1, 151), lost=(*range(40, 43), *range(60, 63)))
+    for seq, count, kind in ((40, 3, RecordKind.TOMBSTONE), (60, 1, RecordKind.SPARSE)):
+        record = DeliveryRecord(0, count, seq, ZERO + 7 * S, 0, 0, kind, covered=3)
+        with run.host_deliveries(CLIENTS[1]).open("ab") as file:
+            file.write(encode_record(record))
+    reading.read()
+    assert max(shown(view, "latency", "r0")) > 14.5
+    assert sum(shown(view, "throughput", "r1").values()) == (150 - 3 - 2) * 5  # bins of 0.2 s
+
+
 def test_acknowledged_events_without_delivery_show_no_latency(
     make: Callable[..., RunDirectory],
 ) -> None:
