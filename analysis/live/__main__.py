@@ -2,7 +2,7 @@
 
 It reads JSON lines from standard input: the run's own messages (`did`), and requests (`do`):
 
-    captured   the run has ended: read the rest, and send "read"
+    rest       the run has ended: read the rest of the records, and send "read"
     report     the report is at `path`, with `verdict`: open pages load it; then send "shown"
     end        disconnect pages and exit; the end of input does the same
 
@@ -47,7 +47,7 @@ def main(path: str) -> int:
     reading.start()
     while (message := _next(messages)) is not None:
         match message.get("do"):
-            case "captured":
+            case "rest":
                 reading.finish()
                 view.board.update({"ended": True})
             case "report":

@@ -106,7 +106,7 @@ class LiveWatcher:
 
     def read_rest(self, follow: "Follower") -> None:
         """Let it read the last records, for a bounded time."""
-        self._send({"do": "captured"})
+        self._send({"do": "rest"})
         self._await("read", REST_TIMEOUT_S, follow)
 
     def show_report(self, verdict: str, follow: "Follower") -> None:
