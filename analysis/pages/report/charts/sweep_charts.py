@@ -13,6 +13,7 @@ from analysis.sweeps import RepetitionSpread, SweepResults, SweepRunResult, grou
 from analysis.systems.papers import PaperComparison
 from experiments.campaigns.sweep import value_text
 from topologies.drawing.palette import colour_of, dash_of
+from topologies.quantities import BY_SUFFIX, FRACTION
 
 LINES_MAX = 14  # number of distinguishable colours and dashes
 MARKERS_MAX = 30  # distinguishable points of a line
@@ -22,6 +23,8 @@ LENGTH_OF_FAULT = re.compile(r"faults\.[^.]+\.for")
 LENGTHS_MIN = 3
 """Fewest lengths of an outage that make a plot along them."""
 RETRY = "TCP retransmits"
+KINDS = (*BY_SUFFIX, FRACTION)
+SIZES = {unit: float(size) for kind in KINDS for unit, size in kind.units.items()}
 NOTE = (
     "Points are medians over runs, and bars range from minimum to maximum. Runs in which a stream stays"
     " stalled have no such time: see the expectations."
@@ -85,10 +88,12 @@ def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
 
     There is a line for each value of the other axes.
     """
-    axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
-    if not axes:
+    units = {axis: unit for axis in sweep.axes if (unit := common_unit(sweep.swept[axis])) is not None}
+    if not units:
         return ()
-    along = max(axes, key=lambda axis: len({_value(run, axis) for run in sweep.runs}))
+    along = max(units, key=lambda axis: len({_value(run, axis) for run in sweep.runs}))
+    unit = units[along]
+    label = along if not unit or unit.startswith("/") else f"{along}, {unit}"
     others = [axis.split(".")[-1] for axis in sweep.axes if axis != along]
 
     def chart(key: str, title: str, y: Axis, value: Value) -> SweepChart:
@@ -96,7 +101,7 @@ def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
             return ", ".join(f"{axis} {value}" for axis, value in zip(others, values, strict=True))
 
         return SweepChart(
-            key, title, Axis(along), y, _lines_along(sweep, along, sweep.measured, value, named)
+            key, title, Axis(label), y, _lines_along(sweep, along, unit, sweep.measured, value, name=named)
         )
 
     throughput = Axis("events/s at the slowest client", "events/s")
@@ -109,32 +114,55 @@ def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
 
 
 def _lines_along(
-    sweep: SweepResults, along: str, runs: Sequence[SweepRunResult], y: Value, name: Callable[[Any], str]
+    sweep: SweepResults,
+    along: str,
+    unit: str,
+    runs: Sequence[SweepRunResult],
+    y: Value,
+    *,
+    name: Callable[[Any], str],
 ) -> tuple[ChartSeries, ...]:
-    """Return a line along one field for each value of the others."""
+    """Return a line along one field, in this unit, for each value of the others."""
     others = [axis for axis in sweep.axes if axis != along]
 
     def x(run: SweepRunResult) -> float | None:
-        return quantity(_value(run, along))
+        return in_unit(_value(run, along), unit)
 
     return lines_of(runs, x, lambda run: tuple(_value(run, axis) for axis in others), y, name)
 
 
-def quantity(value: Any) -> float | None:
-    """Return the number at the start of an experiment's value ("30ms", "20000/s", 4)."""
+def quantity(value: Any) -> tuple[float, str] | None:
+    """Return number and unit of an experiment's value: 30 and ms for "30ms", 4 and no unit for 4."""
     if isinstance(value, bool):
         return None
     text = str(value)
     end = next((at for at, sign in enumerate(text) if sign not in "0123456789."), len(text))
     try:
-        found = float(value if isinstance(value, int | float) else text[:end])
+        found = (
+            (float(value), "") if isinstance(value, int | float) else (float(text[:end]), text[end:].strip())
+        )
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return found if math.isfinite(found[0]) else None
 
 
-def _numeric(sweep: SweepResults, axis: str) -> bool:
-    return all(quantity(value) is not None for value in sweep.swept[axis])
+def common_unit(values: Iterable[Any]) -> str | None:
+    """Return the smallest unit of these values, "" for plain numbers; None if they are not of one kind."""
+    found = [quantity(value) for value in values]
+    units = {each[1] for each in found if each is not None}
+    if None in found or not units:
+        return None
+    if len(units) == 1 or any(units <= kind.units.keys() for kind in KINDS):
+        return min(units, key=lambda unit: SIZES.get(unit, 1.0))
+    return None
+
+
+def in_unit(value: Any, unit: str) -> float | None:
+    """Return the number of an experiment's value in another unit of its kind."""
+    if (found := quantity(value)) is None:
+        return None
+    number, own = found
+    return number if own == unit else number * SIZES[own] / SIZES[unit]
 
 
 def _value(run: SweepRunResult, axis: str) -> Any:
@@ -146,8 +174,8 @@ def _order(value: Any) -> tuple[Any, ...]:
     """Return a sort key: numbers by size, then texts, those with numbers by these."""
     if isinstance(value, tuple):
         return (2, *(_order(part) for part in value))
-    number = quantity(value)
-    return (0, number, str(value)) if number is not None else (1, 0.0, str(value))
+    found = quantity(value)
+    return (1, 0.0, str(value)) if found is None else (0, found[0] * SIZES.get(found[1], 1.0), str(value))
 
 
 def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
@@ -190,7 +218,7 @@ def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult
         def named(values: tuple[Any, ...]) -> str:
             return ", ".join(map(str, values)) or title
 
-        return _lines_along(sweep, axis, runs, lambda run: run.figure(section, name), named)
+        return _lines_along(sweep, axis, "s", runs, lambda run: run.figure(section, name), name=named)
 
     flows = lines("convergence", "full_s", "every stream flows")
     retries = lines("convergence", "tcp_retry_s", RETRY) if len(flows) == 1 else ()

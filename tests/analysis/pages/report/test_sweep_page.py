@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analysis.pages.report.charts.sweep_charts import SweepChart, quantity
+from analysis.pages.report.charts.sweep_charts import SweepChart, common_unit, in_unit, quantity
 from analysis.pages.report.sweep_page import failed, render, sweep_charts, verdict, write_sweep_report
 from analysis.sweeps import SweepResults, read_sweep
 from analysis.timelines import schemas
@@ -168,8 +168,28 @@ def test_a_papers_figure_without_its_points_is_not_drawn(tmp_path: Path) -> None
 
 
 def test_values_with_units_are_numbers() -> None:
-    assert list(map(quantity, (4, "30ms", "20000/s", "1.5"))) == [4.0, 30.0, 20_000.0, 1.5]
+    found = list(map(quantity, (4, "30ms", "20000/s", "1.5")))
+    assert found == [(4.0, ""), (30.0, "ms"), (20_000.0, "/s"), (1.5, "")]
     assert list(map(quantity, ("three", True, None))) == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "wanted"),
+    [
+        (["250ms", "500ms", "1s"], "ms", [250, 500, 1000]),
+        (["2s", "1min"], "s", [2, 60]),
+        (["1kB", "1KiB"], "kB", [1, 1.024]),
+        (["5 ms", 10], None, None),
+        (["1s", "1mbit"], None, None),
+        ([1, 2.5], "", [1, 2.5]),
+        ([], None, None),
+    ],
+)
+def test_values_of_one_axis_are_drawn_in_one_unit(
+    values: list[object], unit: str | None, wanted: list[float] | None
+) -> None:
+    assert common_unit(values) == unit
+    assert unit is None or [in_unit(value, unit) for value in values] == wanted
 
 
 def test_failed_seeds_are_listed_with_reason_and_replay_command(made: Made) -> None:
