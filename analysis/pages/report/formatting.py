@@ -60,11 +60,12 @@ def scaled(value: float | None, unit: str, digits: int = 3) -> str:
 
 
 def large(value: float | None, noun: str) -> str:
-    """Return an approximate count: 19 600 events, 79 950 events/s, 38.4 million deliveries."""
+    """Return a count, exact if it is whole and below a million: 53 886 events, 38.4 million deliveries."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     factor, word = next(((f, w) for f, w in _LARGE if abs(value) >= f * 0.9995), (1.0, ""))
-    shown = number(_significant(value / factor, 3 if word else 4))
+    exact = not word and float(value).is_integer()
+    shown = number(value if exact else _significant(value / factor, 3 if word else 4))
     return _SPACE.join(part for part in (shown, word, noun) if part)
 
 

@@ -131,8 +131,8 @@ class AnalysedRun:
 
     @property
     def captured(self) -> bool:
-        """Whether packets were captured."""
-        return bool(self.plan.captures)
+        """Whether packets were captured: in virtual time there are none, whatever the plan says."""
+        return bool(self.plan.captures) and not self.run.simulated
 
 
 def read_record(directory: RunDirectory) -> AnalysedRun:

@@ -142,7 +142,7 @@ def _event_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     events = record.summary.get("events") or {}
     parts = [(key, events.get(key, 0)) for key in WRONG_EVENT_FIGURES]
     wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
-    delivered = large(events.get("delivered"), "deliveries")
+    delivered = with_unit(events.get("delivered"), "deliveries")
     extra = {
         "tombstoned": "came as tombstones: garbage-collected before delivery",
         "unacknowledged": "did not arrive: not lost, as their publishers died unacknowledged",

@@ -22,6 +22,7 @@ def spaced(text: str) -> str:
         (f.scaled(1_250_000_000, "B/s"), "1.25 GB/s"),
         (f.scaled(999_999, "B/s"), "1 MB/s"),
         (f.large(38_412_345, "deliveries"), "38.4 million deliveries"),
+        (f.large(53_886, "events"), "53 886 events"),
         (f.large(79_987.2, "events/s"), "79 990 events/s"),
         (f.seconds(0.0123), "0.012 s"),
         (f.seconds(61.26), "61.3 s"),
