@@ -3,7 +3,8 @@
 SQLite makes a group of operations durable together, with one sync of its write-ahead log. At the next start
 it discards what was not completely written when the process or its host crashed, and what follows damage in
 the write-ahead log, which looks the same. Each row has a CRC, so that damage of the database is reported and
-not served. Blocking; `node.tcp.storage` calls it from a thread.
+not served; SQLite's own check covers the rest: the number of rows, their order and their types. An empty file
+is a log without data. Blocking; `node.tcp.storage` calls it from a thread.
 """
 
 import sqlite3
@@ -20,13 +21,15 @@ from node.core.message_layout import Codec
 
 Operation = m.Append | m.Rewrite
 FILE = "log.sqlite"
+FULL = "SQLITE_FULL"
 SETUP = (
     "PRAGMA locking_mode=EXCLUSIVE",  # no other process may use it
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",  # each transaction is on disk when it is committed
     "PRAGMA journal_size_limit=0",  # otherwise a full disk would still take what fits into the old one
-    """CREATE TABLE IF NOT EXISTS log
-       (number INTEGER PRIMARY KEY, segment INTEGER NOT NULL, crc INTEGER NOT NULL, frames BLOB NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS log (
+       number INTEGER PRIMARY KEY, segment INTEGER NOT NULL, crc INTEGER NOT NULL, frames BLOB NOT NULL
+       ) STRICT""",  # so that the check finds damaged types
     "CREATE INDEX IF NOT EXISTS segments ON log (segment)",
 )
 SELECT = "SELECT segment, number, crc, frames FROM log ORDER BY segment, number"
@@ -56,13 +59,16 @@ class LogDatabase:
             return
         try:
             database = self._opened()
-            for (problem,) in database.execute("PRAGMA quick_check(1)"):
+            for (problem,) in database.execute("PRAGMA integrity_check(1)"):
                 if problem != "ok":
                     raise StorageError(f"{self.path}: {problem}. {REMEDY}")
             for segment, rows in groupby(database.execute(SELECT), lambda row: row[0]):
                 yield m.StoredSegment(segment, [message for row in rows for message in self._decoded(*row)])
-        except sqlite3.Error as error:
-            if error.sqlite_errorname == "SQLITE_BUSY":
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # Python cannot decode some of SQLite's messages
+            name = getattr(error, "sqlite_errorname", "")
+            if name == FULL:
+                return  # only the creation of the table writes, so nothing was stored yet
+            if name == "SQLITE_BUSY":
                 problem = f"{self.path} is used by another process; end that one first"
             else:
                 problem = f"{self.path}: {error}. {REMEDY}"
@@ -102,10 +108,10 @@ class LogDatabase:
     def _row(self, segment: int, messages: Sequence[Any]) -> tuple[int, int, bytes]:
         buffers = (self._codec.encode(message, self._limit_bytes) for message in messages)
         frames = b"".join(buffer for each in buffers for buffer in each)
-        return segment, zlib.crc32(frames), frames
+        return segment, _crc(segment, frames), frames
 
     def _decoded(self, segment: int, number: int, crc: int, frames: bytes) -> Iterator[Any]:
-        if zlib.crc32(frames) != crc:
+        if _crc(segment, frames) != crc:
             raise StorageError(f"{self.path}: row {number} is damaged. {REMEDY}")
         try:
             for frame in frames_in(frames, self._limit_bytes):
@@ -114,3 +120,7 @@ class LogDatabase:
             raise StorageError(
                 f"{self.path}: row {number} has no message of this version: {error}. {REMEDY}"
             ) from error
+
+
+def _crc(segment: int, frames: bytes) -> int:
+    return zlib.crc32(frames, segment)

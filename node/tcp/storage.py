@@ -12,6 +12,7 @@ it.
 
 import asyncio
 import contextlib
+import errno
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,9 +22,8 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.errors import StorageError
-from node.tcp.log_database import LogDatabase, Operation
+from node.tcp.log_database import FULL, LogDatabase, Operation
 
-FULL = "SQLITE_FULL"
 RETRY_S = 1.0
 GROUP_LIMIT = 1024  # operations in one round of the thread
 CLOSE_LIMIT_S = 5.0  # to make pending operations durable at the end
@@ -111,7 +111,7 @@ class Storage:
 
     async def _failed(self, error: sqlite3.Error | OSError) -> None:
         file, problem = str(self._database.path), str(error)
-        if getattr(error, "sqlite_errorname", "") != FULL:
+        if getattr(error, "sqlite_errorname", "") != FULL and getattr(error, "errno", None) != errno.ENOSPC:
             self._ended = True
             self._broken(StorageError(f"{file}: {problem}; what is synced is safe, the node ends"))
             return

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.messages import CODEC, Token
+from node.tcp import log_database
 from node.tcp import storage as module
-from node.tcp.log_database import FILE, LogDatabase
+from node.tcp.log_database import FILE, SETUP, LogDatabase
 from node.tcp.storage import Storage
+
+ROW_HEAD_BYTES = 16  # at least: number, types and sizes of a row's columns, the segment and the CRC
 
 
 class Disk(LogDatabase):
@@ -58,9 +61,13 @@ def append(*numbers, segment=1):
 
 
 def stored(folder):
+    return [message.configuration for segment in segments(folder) for message in segment.messages]
+
+
+def segments(folder):
     database = LogDatabase(folder, CODEC)
     try:
-        return [message.configuration for segment in database.read() for message in segment.messages]
+        return list(database.read())
     finally:
         database.close()
 
@@ -166,22 +173,55 @@ def test_a_crash_leaves_all_that_was_written_and_a_torn_write_leaves_a_prefix(tm
 def test_a_damaged_log_is_an_error_with_the_remedy_and_never_served(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("log")
     database = LogDatabase(folder, CODEC)
-    database.perform([append(*range(number, number + 10)) for number in range(0, 1000, 10)])
+    database.perform(
+        [append(*range(number, number + 10), segment=1 + number // 100) for number in range(0, 1000, 10)]
+    )
     database.close()
-    content = bytearray((folder / FILE).read_bytes())
-    at = data.draw(st.integers(0, len(content) - 1))
-    content[at] ^= 1 << data.draw(st.integers(0, 7))
+    before, content = segments(folder), (folder / FILE).read_bytes()
+    at = data.draw(st.integers(0, 8 * len(content) - 1))
+    assert_refused_or_equal(folder, with_flipped_bit(content, at), before)
+
+
+@pytest.mark.slow
+def test_damage_to_any_bit_of_a_row_or_to_the_schema_is_an_error(tmp_path):
+    database = LogDatabase(tmp_path, CODEC)
+    database.perform([append(1, segment=1), append(7, segment=2), append(8, segment=3)])
+    database.close()
+    before, content = segments(tmp_path), (tmp_path / FILE).read_bytes()
+    with closing(sqlite3.connect(tmp_path / FILE)) as raw:
+        [(frames,)] = raw.execute("SELECT frames FROM log WHERE segment = 2")
+    at = content.index(frames)
+    schema = content.index(b"CREATE TABLE")
+    for bit in (8 * schema + 7, *range(8 * (at - ROW_HEAD_BYTES), 8 * (at + len(frames)))):
+        assert_refused_or_equal(tmp_path, with_flipped_bit(content, bit), before)
+
+
+def with_flipped_bit(content, at):
+    damaged = bytearray(content)
+    damaged[at // 8] ^= 1 << at % 8
+    return damaged
+
+
+def assert_refused_or_equal(folder, content, before):
+    """Check that a log with this content is refused, or read as before if only free space was hit."""
     (folder / FILE).write_bytes(content)
-    said = ""
     try:
-        found = stored(folder)
+        assert segments(folder) == before
     except StorageError as error:
-        said = str(error)
-    if said:
-        assert str(folder) in said
-        assert "Restore the file from a copy" in said
-    else:
-        assert found == list(range(1000)), "only free space was hit"
+        assert str(folder) in str(error)  # noqa: PT017 - either is right
+        assert "Restore the file from a copy" in str(error)  # noqa: PT017
+
+
+def test_a_log_that_never_had_room_is_empty_and_takes_data_once_it_has(tmp_path, monkeypatch):
+    database = LogDatabase(tmp_path, CODEC)
+    with monkeypatch.context() as full:
+        full.setattr(log_database, "SETUP", ("PRAGMA max_page_count=1", *SETUP))
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            database.perform([append(1)])
+        assert stored(tmp_path) == []
+    database.perform([append(1)])
+    database.close()
+    assert stored(tmp_path) == [1]
 
 
 def test_a_row_that_is_no_message_is_an_error_and_two_processes_cannot_have_the_same_log(tmp_path):
@@ -192,6 +232,7 @@ def test_a_row_that_is_no_message_is_an_error_and_two_processes_cannot_have_the_
     database.close()
     frames = b"\0\0\0\4\1\xfa\0\0"
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as raw:
-        raw.execute("INSERT INTO log (segment, crc, frames) VALUES (1, ?, ?)", (zlib.crc32(frames), frames))
+        row = zlib.crc32(frames, 1), frames
+        raw.execute("INSERT INTO log (segment, crc, frames) VALUES (1, ?, ?)", row)
     with pytest.raises(StorageError, match="row 2"):
         stored(tmp_path)
