@@ -174,6 +174,21 @@ def test_a_follow_of_a_later_configuration_waits():
     assert bench.sent("r0/proxy-2", wire.Follow) == [wire.Follow(2, NONE)]
 
 
+def test_the_tail_passes_the_token_and_then_commits_only_what_the_joiner_has():
+    bench = replica(2, configuration(1, "02"))
+    bench.connect("r0/proxy-0")
+    bench.say("r0/proxy-0", wire.Follow(1, NONE), data(1))
+    bench.say(SERVICE, configuration(2, "02", "1"))
+    bench.say("r0/proxy-0", wire.Follow(2, NONE))
+    follow(bench, "r0/proxy-1", 2)
+    sent = bench.sent("r0/proxy-1", wire.Events, wire.Token)
+    assert [type(each) for each in sent] == [wire.Events, wire.Token]
+    bench.say("r0/proxy-0", data(3))
+    assert history(bench).committed == 2
+    bench.say("r0/proxy-1", wire.Stored((wire.Counter(OWN, 4),)))
+    assert history(bench).committed == 4
+
+
 @pytest.mark.parametrize(("number", "said"), [(2, [wire.Joined(2)]), (1, [])])
 def test_the_joiner_sends_joined_only_for_the_present_token(number, said):
     bench = replica(1, configuration(2, "02", "1"))
