@@ -9,7 +9,7 @@ from analysis.live import timelines as live_timelines
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, EventBatch, Intervals, Latencies, LiveTimelines
 from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.run_metadata import RunMetadata
-from tests.analysis.timelines.world import ZERO, S, facts_of
+from tests.analysis.timelines.world import MS, ZERO, S, facts_of
 
 CLIENTS = ("r0-client-0", "r0-client-1")
 
@@ -99,6 +99,19 @@ def test_events_that_no_client_must_get_delay_nothing(two: RunMetadata) -> None:
     stream.add(published(1, 10, 100))
     assert settled(stream, two, ({}, {})) == []
     assert not stream.waiting
+
+
+def test_a_bin_of_latency_grows_and_repeated_deliveries_do_not_count(two: RunMetadata) -> None:
+    live = LiveTimelines(two)
+    first = [arrived(host, 1, 90, ZERO + 40 * MS) for host in CLIENTS]
+    update = live.take([published(1, 90, ZERO + 20 * MS), *first], dict.fromkeys(CLIENTS, ZERO + 1 * S))
+    assert update.latency == {"r0": [[0.0, 20.0, 20.0, 20.0]]}
+    assert update.throughput["r0"][0] == [0.0, 450.0]
+    again = [arrived(host, 1, 90, ZERO + 1100 * MS) for host in CLIENTS]
+    late = [published(91, 10, ZERO + 150 * MS), *(arrived(host, 91, 10, ZERO + 250 * MS) for host in CLIENTS)]
+    update = live.take([*again, *late], dict.fromkeys(CLIENTS, ZERO + 2 * S))
+    assert update.latency == {"r0": [[0.0, 20.0, 100.0, 100.0]]}
+    assert [rate for _, rate in update.throughput["r0"]] == [0.0] * 5
 
 
 def test_a_stream_with_a_lost_event_continues_beyond_the_waiting_limit(

@@ -25,9 +25,9 @@ ROW_HEAD_BYTES = 16  # at least: number, types and sizes of a row's columns, the
 class Disk(LogDatabase):
     """A log whose writes block until they are released, or fail while an error is set."""
 
-    def __init__(self, folder, error=""):
+    def __init__(self, folder):
         super().__init__(folder, CODEC)
-        self.free, self.error, self.writes = threading.Event(), error, 0
+        self.free, self.error, self.writes = threading.Event(), "", 0
         self.free.set()
 
     def perform(self, operations):

@@ -37,11 +37,11 @@ def make_interface() -> None:
     run_batch("ip", lines, doing="making the interface")
 
 
-def send_frames(count: int = FRAMES) -> None:
+def send_frames() -> None:
     """Send frames without a receiver."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
         sender.bind((INTERFACE, 0))
-        for number in range(count):
+        for number in range(FRAMES):
             sender.send(number.to_bytes(FRAME_BYTES))
 
 

@@ -10,8 +10,8 @@ PROXY = 0
 OWN = 1
 
 
-def view(*members, size=5, own=OWN, seed=0):
-    made = MembershipView(own, PROXY, size, Random(seed))
+def view(*members, seed=0):
+    made = MembershipView(OWN, PROXY, 5, Random(seed))
     made.members = list(members)
     return made
 
