@@ -45,21 +45,22 @@ def mount_tmpfs(path: Path, size_bytes: int, *, resize: bool = False) -> None:
 
 
 def mount_tmpfs_anywhere(path: Path, size_bytes: int) -> None:
-    """Mount a tmpfs at this path, also at a folder that its parent lacks and that is not made on the machine.
+    """Mount a tmpfs at the path of a folder that may be missing, and that is then not made on the machine.
 
-    Then the parent is a tmpfs, too, with its own entries bound into it. Raises OSError.
+    If it is missing, its parent becomes a tmpfs, too, with its own entries bound into it. Raises OSError.
     """
     if not path.is_dir():
         parent = path.parent
         mode = stat.S_IMODE(parent.stat().st_mode)
-        opened: dict[Path, int] = {}
-        for each in parent.iterdir():
-            with suppress(FileNotFoundError):  # it has just been removed
-                opened[each] = os.open(each, os.O_PATH | os.O_NOFOLLOW)
-        mount("tmpfs", parent, "tmpfs", 0, f"mode={mode:o}")
-        for each, descriptor in opened.items():
-            _bind_at(each, descriptor)
-            os.close(descriptor)
+        entries = list(parent.iterdir())
+        with _opened(parent, os.O_PATH) as hidden:
+            mount("tmpfs", parent, "tmpfs", 0, f"mode={mode:o}")
+            for each in entries:
+                with (
+                    suppress(FileNotFoundError),  # it has just been removed
+                    _opened(each.name, os.O_PATH | os.O_NOFOLLOW, hidden) as descriptor,
+                ):
+                    _bind_at(each, descriptor)
         path.mkdir()
     mount_tmpfs(path, size_bytes)
 
@@ -74,8 +75,16 @@ def _bind_at(path: Path, descriptor: int) -> None:
         path.mkdir()
     else:
         path.touch()
-    with suppress(FileNotFoundError):  # it has just been removed
-        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+    mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+
+
+@contextmanager
+def _opened(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
+    descriptor = os.open(path, flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

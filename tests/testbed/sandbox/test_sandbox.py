@@ -70,10 +70,12 @@ def mounts_over(place: str) -> list[str]:
 
 
 MISSING = """
+import resource
 import sys
 from pathlib import Path
 from testbed.sandbox.passing_mount import mount_tmpfs_anywhere
 folder = Path(sys.argv[1], "missing")
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 mount_tmpfs_anywhere(folder, 1 << 20)
 (folder / "inside").touch()
 Path(sys.argv[1], "kept", "new").write_text(Path(sys.argv[1], "link").read_text())
@@ -84,9 +86,12 @@ def test_a_folder_that_is_mounted_where_none_was_is_not_made_outside(tmp_path):
     (tmp_path / "kept").mkdir()
     (tmp_path / "file").write_text("as before")
     (tmp_path / "link").symlink_to("file")
+    others = {f"other-{number}" for number in range(30)}  # more than files may be open
+    for each in others:
+        (tmp_path / each).touch()
     result = run_in_sandbox([PYTHON, "-c", MISSING, str(tmp_path)])
     assert (result.returncode, result.stderr) == (0, "")
-    assert {each.name for each in tmp_path.iterdir()} == {"kept", "file", "link"}
+    assert {each.name for each in tmp_path.iterdir()} == {"kept", "file", "link", *others}
     assert (tmp_path / "kept" / "new").read_text() == "as before"
 
 
