@@ -186,7 +186,7 @@ def lacking_of(system: str, programs: Programs | None) -> str | None:
     """Return one line with what a system's programs need and this machine lacks, or None."""
     lacking = missing_here(programs) if programs else ()
     said = ", ".join(f"`{named(need)}` ({need.get})" for need in lacking)
-    return f"{system} needs a program that is not installed: {said}" if lacking else None
+    return f"{system} needs software that is not installed: {said}" if lacking else None
 
 
 def lacking_of_experiment(experiment: "Experiment") -> str | None:

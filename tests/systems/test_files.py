@@ -183,7 +183,7 @@ def test_errors_are_one_line(folder, capsys, file, said, instead, problem):
 def test_missing_requirements_are_reported_before_the_start(folder, capsys, need, problem):
     replace(folder / FILE, "{program: sh, get: apt-get install dash}", need)
     assert main.run(["run", str(folder / "letters.yaml"), "--out", str(folder / "runs")]) == 3
-    assert f"post needs a program that is not installed: {problem}" in capsys.readouterr().err
+    assert f"post needs software that is not installed: {problem}" in capsys.readouterr().err
     assert not list(folder.glob("runs/*"))
 
 

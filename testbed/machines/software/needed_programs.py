@@ -82,7 +82,7 @@ def check_on_machines(
 def lacking_line(system: str, machine: str, lacking: Sequence[Need]) -> str:
     """Return the message about what a machine lacks for a system."""
     needs = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
-    return f"{machine}: {system} needs a program that is not installed there: {needs}"
+    return f"{machine}: {system} needs software that is not installed there: {needs}"
 
 
 def versions_of_run(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:

@@ -179,8 +179,6 @@ def test_a_program_that_one_machine_lacks_is_named_before_anything_starts(
         ran = done(lab, "run", experiment, "--on", inventory, "--out", tmp_path)
     finally:
         h1.run(["mv", f"{INSTALLED}.away", INSTALLED])
-    line = (
-        "h1: mosquitto needs a program that is not installed there: `mosquitto` (apt-get install mosquitto)"
-    )
+    line = "h1: mosquitto needs software that is not installed there: `mosquitto` (apt-get install mosquitto)"
     assert (ran.returncode, ran.stderr.strip().splitlines()[-1]) == (3, f"cutset: {line}")
     assert list(tmp_path.iterdir()) == []

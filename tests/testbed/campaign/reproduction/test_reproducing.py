@@ -331,7 +331,7 @@ def letters(tmp_path, monkeypatch):
 
 def test_programs_that_are_not_installed_are_named_before_anything_starts(letters, capsys):
     assert reproduce(letters.path) == 3
-    lacks = "post needs a program that is not installed: `no-such-broker` (apt-get install no-such-broker)"
+    lacks = "post needs software that is not installed: `no-such-broker` (apt-get install no-such-broker)"
     assert lacks in capsys.readouterr().err
     assert not list(Path.cwd().glob("runs/*"))
 
@@ -344,4 +344,4 @@ def test_unknown_programs_start_only_if_trusted(letters, capsys):
     said = capsys.readouterr().err
     assert "would start other programs than post has here: --trust-programs runs them anyway" in said
     assert reproduce(letters.path, "--trust-programs") == 3
-    assert "needs a program that is not installed" in capsys.readouterr().err
+    assert "needs software that is not installed" in capsys.readouterr().err

@@ -196,7 +196,7 @@ def test_variants_are_side_by_side_and_uninstalled_ones_are_skipped(tmp_path, ca
     experiment = write_experiment(tmp_path, faults=faults + VARIANTS + "on: simulator\ncaptures: none\n")
     assert run(tmp_path, experiment, "--repeat", "2") == 0
     said = capsys.readouterr()
-    lacks = "needs a program that is not installed: `no-such-broker` (apt-get install no-such-broker)"
+    lacks = "needs software that is not installed: `no-such-broker` (apt-get install no-such-broker)"
     missing = f"{tmp_path}/foreign.yaml {lacks}"
     directory = the_sweep(tmp_path)
     assert said.err.splitlines()[1:3] == [f"left out foreign: {missing}", "4 of 6 runs to go"]
