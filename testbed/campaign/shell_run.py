@@ -25,19 +25,22 @@ from testbed.runner.run_control import RunResult, execute, prepare
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
+PROMPT = "testbed.shell"
+"""The module of the prompt's process."""
 
-def run_shell(chosen: RunSelection, out: Path, prompt: str, *, with_faults: bool, analyze: bool) -> int:
+
+def run_shell(chosen: RunSelection, out: Path, *, with_faults: bool, analyze: bool) -> int:
     """Run the experiment and return the exit code.
 
-    prompt: the module of the prompt's process. with_faults: whether the experiment's faults happen. Raises
-    InputError, MachineError, TestbedError, AnalysisError.
+    with_faults: whether the experiment's faults happen. Raises InputError, MachineError, TestbedError,
+    AnalysisError.
     """
     _refuse_background()
     run = _prepare(chosen, out, with_faults=with_faults)
     click.echo(f"run {run.path}", err=True)
     with sole_writer(run.path):
         with _terminal_restored():
-            ended = _at_prompt(run, prompt)
+            ended = _at_prompt(run)
         with follower() as follow:
             summary = conclude(run, ended.record, follow).summary if analyze else None
     show_outcome(run, ended.record, summary)
@@ -61,7 +64,7 @@ def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirect
     return prepare(out, planned(request, LocalBackend(), out), request.described())
 
 
-def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
+def _at_prompt(run: RunDirectory) -> RunResult:
     """Execute the run; a follower shows it except while the prompt uses the terminal."""
     at_terminal = sys.stdin.isatty()
     with contextlib.ExitStack() as shown:
@@ -79,7 +82,7 @@ def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
             elif following and message.get("did") != "running":
                 following[0](message)
 
-        return execute(run, hear, prompt=prompt)
+        return execute(run, hear, prompt=PROMPT)
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ fault is a command. Values are not validated here: the runner validates the faul
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-import yaml
-
 from experiments.faults.kinds import KINDS, kind_named
 from experiments.faults.links import Isolate, OneLinkFault, PartitionFault
 from experiments.faults.processes import ProcessFault
+from topologies.document import parse_document
+from topologies.errors import InputError
 
 Document = dict[str, Any]
 
@@ -104,7 +104,7 @@ def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list
 def _options(
     word: str, words: Sequence[str], settings: Collection[str], alone: Mapping[str, str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the fields after the target, each with its value as YAML reads it."""
+    """Yield the fields after the target, each with its value as in a file."""
     ends = {at for at, each in enumerate(words) if each in settings or each in alone} | {len(words)}
     known, at = set[str](), 0
     while at < len(words):
@@ -119,7 +119,14 @@ def _options(
         values = words[first:at]
         if not values:
             raise CommandError(f"{word} lacks the value of {name}: {usage(word)}")
-        yield name, values if name == SEVERAL else yaml.safe_load(values[0])
+        yield name, values if name == SEVERAL else _value(word, name, values[0])
+
+
+def _value(word: str, name: str, text: str) -> Any:
+    try:
+        return parse_document(name, text).data
+    except InputError:
+        raise CommandError(f"{word} cannot read {text} as the value of {name}: {usage(word)}") from None
 
 
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:

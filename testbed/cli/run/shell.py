@@ -6,9 +6,6 @@ import click
 
 from testbed.cli.options import ExperimentArguments, experiment_options, no_analyze_option, out_option
 
-PROMPT = "testbed.shell"
-"""The module of the prompt's process."""
-
 
 @click.command(name="shell")
 @experiment_options
@@ -34,4 +31,4 @@ def command(given: ExperimentArguments, with_faults: bool, out: Path, no_analyze
     from testbed.faults.interactive import ignored_fields
 
     chosen = given.select(LOCAL, 1, ignored_fields(with_faults=with_faults))
-    return run_shell(chosen, out, PROMPT, with_faults=with_faults, analyze=not no_analyze)
+    return run_shell(chosen, out, with_faults=with_faults, analyze=not no_analyze)

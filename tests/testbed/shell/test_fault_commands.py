@@ -38,6 +38,7 @@ SAID = {
     },
     "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
     "set r0 r1 reorder false": {"set": ["r0", "r1"], "reorder": False},
+    "set r0 r1 of on loss 1%": {"set": ["r0", "r1"], "of": "on", "loss": "1%"},
     "set r0 r1 of r0/proxy-0 port 7000 loss 3%": {
         "set": ["r0", "r1"],
         "of": "r0/proxy-0",
@@ -78,6 +79,8 @@ def test_several_processes_can_be_named_at_once():
         "cut": "lacks its target",
         "cut r0 r1 down sideways": "does not know sideways",
         "cut r0 r1 for": "lacks the value of for",
+        "cut r0 r1 for [": "cannot read [ as the value of for",
+        "cut r0 r1 for @2s": "cannot read @2s as the value of for",
         "cut r0 r1 down down": "has its mode twice",
         "cut r0 r1 down delay 3ms": "does not know delay",
         "block r0/proxy-0 from new true": "lacks the value of from",
