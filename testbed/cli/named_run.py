@@ -87,6 +87,8 @@ def run_names(runs: Path) -> list[str]:
 def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
 
+    if URL in name:
+        raise InputError(name, None, "", "only captures are read from URLs: download the run first")
     if is_captures(name, runs):
         needs = "is no run but captures, without the plan of a run that this command needs"
         raise InputError(name, None, "", f"{needs}: use `cutset captures`, `packets` or `sql`")

@@ -31,6 +31,8 @@ def test_latest_is_the_run_that_started_last(runs):
         ("20260101T000000Z-a-000007", "did you mean 20260101T000000Z-a-000001"),
         ("c-000003", "did you mean 20260102T000000Z-c-000003"),
         ("202601", "3 contain it in their names, the latest is 20260103T000000Z-b-000002"),
+        ("https://example.org/run.tar.zst", "only captures are read from URLs: download the run first"),
+        ("s3://bucket/run", "only captures are read from URLs: download the run first"),
         ("20269999T000000Z-no-run", "is not a run directory: it has no run.json"),
     ],
 )
