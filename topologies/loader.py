@@ -10,7 +10,6 @@ from typing import Any
 from topologies.document import (
     Document,
     FieldPath,
-    files_in,
     find_file,
     parse_document,
     read_document,
@@ -127,8 +126,3 @@ def _is_file(name: str) -> bool:
         return Path(name).is_file()
     except OSError:  # an invalid name
         return False
-
-
-def topology_names() -> list[str]:
-    """Return the names of the topologies that come with Cutset."""
-    return [file.stem for file in files_in(FOLDER)]

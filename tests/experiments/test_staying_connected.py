@@ -13,12 +13,13 @@ from experiments.nemesis import LosableLinks
 from experiments.planned.changes import LinkState
 from testbed.faults.timeline import link_changes
 from tests.refusals import refusal
+from tests.topologies.shipped import NAMES
 from topologies.errors import InputError
-from topologies.loader import load_topology, topology_names
+from topologies.loader import load_topology
 from topologies.model import Topology
 from topologies.routes import connected
 
-LINKED = [name for name in topology_names() if load_topology(name).links]
+LINKED = [name for name in NAMES if load_topology(name).links]
 WRITTEN = """
 name: torn
 topology: {topology}

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from testbed.sweeps import plain
 from tests.refusals import refusal
+from tests.topologies.shipped import NAMES
 from topologies.document import parse_document, validated
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
-from topologies.loader import load_topology, topology_names
+from topologies.loader import load_topology
 from topologies.model import Topology
 from topologies.region_names import LENGTH_MAX, region_name
 from topologies.round_trips import carriers, greatest_direct
@@ -165,7 +166,7 @@ def test_an_unknown_name_lists_the_known_ones():
         load_topology("nowhere")
 
 
-@pytest.mark.parametrize("name", topology_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_every_shipped_topology_is_valid_named_after_its_file_and_reads_back(name):
     topology = load_topology(name)
     assert topology.name == name
