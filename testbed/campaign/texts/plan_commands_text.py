@@ -6,9 +6,7 @@ from pathlib import Path
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.child_python import python_command
-from experiments.planned.plan import (
-    Plan,
-)
+from experiments.planned.plan import Plan
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.texts.plan_network_text import Row
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command

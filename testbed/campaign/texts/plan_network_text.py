@@ -7,14 +7,8 @@ from itertools import permutations
 
 from experiments.backend_names import LOCAL
 from experiments.planned.change_text import differing_text
-from experiments.planned.changes import (
-    LinkDirectionName,
-)
-from experiments.planned.plan import (
-    TRAFFIC_ROLE,
-    LinkPlan,
-    Plan,
-)
+from experiments.planned.changes import LinkDirectionName
+from experiments.planned.plan import TRAFFIC_ROLE, LinkPlan, Plan
 from experiments.planned.plan_routes import hops, next_links
 from testbed import congestion_control
 from testbed.run_selection import RunSelection
@@ -32,10 +26,10 @@ def region_rows(plan: Plan) -> Iterator[Row]:
         counts[process.region][process.role] += 1
     for region in plan.regions:
         roles = ", ".join(f"{role} {count}" for role, count in counts[region.name].items())
-        yield region.name, owned(plan, region.name), region.subnet, roles or "no processes"
+        yield region.name, _owned(plan, region.name), region.subnet, roles or "no processes"
 
 
-def owned(plan: Plan, region: str) -> str:
+def _owned(plan: Plan, region: str) -> str:
     """Return the streams that a region owns, by number."""
     numbers = [stream.number for stream in plan.streams_of(region)]
     if not numbers:
@@ -59,9 +53,9 @@ def stream_rows(plan: Plan) -> Iterator[Row]:
 
 
 def host_rows(plan: Plan) -> Iterator[Row]:
-    seeds = {process.host: process for process in plan.processes}
+    processes = {process.host: process for process in plan.processes}
     for host in plan.hosts:
-        process = seeds.get(host.name)
+        process = processes.get(host.name)
         other = "other people's traffic" if host.role == TRAFFIC_ROLE else "routes between LAN and WAN"
         yield host.name, host.address, f"process {process.name}" if process else other
 

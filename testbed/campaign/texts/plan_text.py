@@ -10,9 +10,7 @@ import click
 
 from experiments.backend_names import SIMULATOR
 from experiments.campaigns.sweep import VARIANT, value_text, values_text
-from experiments.planned.plan import (
-    Plan,
-)
+from experiments.planned.plan import Plan
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.texts import plan_commands_text, plan_network_text, plan_timeline_text
 from testbed.campaign.texts.plan_network_text import Row

@@ -6,16 +6,8 @@ from collections.abc import Iterator, Sequence
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
 from experiments.planned.change_text import change_values
-from experiments.planned.changes import (
-    LinkChange,
-    ProcessChange,
-    Trigger,
-)
-from experiments.planned.plan import (
-    ChurnPlan,
-    Plan,
-    TrafficPlan,
-)
+from experiments.planned.changes import LinkChange, ProcessChange, Trigger
+from experiments.planned.plan import ChurnPlan, Plan, TrafficPlan
 from testbed.campaign.texts.plan_network_text import Row
 from topologies.quantities import DURATION, RATE, SIZE
 
@@ -46,7 +38,7 @@ def timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
 
 
 def _churn_text(churn: ChurnPlan) -> str:
-    """Return `12 member: uniform, until 20 s; 3 of them come back`."""
+    """Return `12 member: uniform, until 20 s; 3 times one comes back`."""
     back = f"; {churn.returns} times one comes back" if churn.returns else ""
     return f"{churn.target}, until {churn.until_us / 1e6:g} s{back}"
 
