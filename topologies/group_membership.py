@@ -23,9 +23,7 @@ class JoinedGroups:
     """The groups that one host has joined by now."""
 
     def __init__(self) -> None:
-        self._sources: dict[
-            int, frozenset[int] | None
-        ] = {}  # the accepted sources by group; None: all but some
+        self._sources: dict[int, frozenset[int] | None] = {}  # accepted ones by group; None: all but some
 
     def take(self, report: bytes) -> list[tuple[int, bool]]:
         """Read an IGMP message of the host; returns the groups joined (True) or left by it."""

@@ -134,7 +134,7 @@ class CapturePlan:
     interface: Name = "eth0"
     link: Name | None = None
     side: Name | None = None  # the region on whose side of the emulator it captures
-    in_parts: bool = False  # only in older records, of runs that were watched
+    in_parts: bool = False  # true only in older records, of runs that were watched
     wire: bool = False  # behind the emulator, on the way to another machine: headers only, to compare clocks
 
 

@@ -1,6 +1,4 @@
-"""Exits with code 0 when a region's member leads; another leader is asked to transfer to it: led.py ADDRESS
-REGION.
-"""
+"""Exits with code 0 when a region's member leads; asks another leader to transfer: led.py ADDRESS REGION."""
 
 import json
 import sys

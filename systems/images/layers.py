@@ -48,8 +48,8 @@ ELF_HEADER_BYTES = 20
 """The header of a program up to its kind of processor (elf(5), e_machine)."""
 ELF_MACHINES = {"x86_64": (3, 62), "aarch64": (40, 183)}
 """Kinds of processors whose programs a machine runs, by its name in uname(2)."""
-SHOWN = ("/proc", "/sys")
-MOUNTED = (*SHOWN, "/dev", "/etc", "/tmp")  # noqa: S108 - of the image
+OF_KERNEL = ("/proc", "/sys")
+MOUNTED = (*OF_KERNEL, "/dev", "/etc", "/tmp")  # noqa: S108 - of the image
 """Folders that programs expect; those of the kernel may not be links."""
 HOSTS = "/etc/hosts"
 WHITEOUT = ".wh."
@@ -127,7 +127,7 @@ def no_place(root: Path, folder: str, files: Iterable[str]) -> str | None:
     if at := _no_folder(root, folder):
         return f"it starts in {folder} (WorkingDir), and {at} is no folder"
     for each in MOUNTED:
-        if _no_folder(root, each) or (each in SHOWN and inside(root, each).is_symlink()):
+        if _no_folder(root, each) or (each in OF_KERNEL and inside(root, each).is_symlink()):
             return f"{each} is no folder, and each program needs one there"
     hosts = inside(root, HOSTS, follows=True)
     if hosts.is_dir() or (inside(root, HOSTS).is_symlink() and not hosts.parent.is_dir()):

@@ -63,6 +63,7 @@ class QuantityParameter(click.ParamType[int | None]):
 
 
 SECONDS_MAX = 10**9
+"""The largest time in a run or capture, about 32 years; a larger one is refused."""
 
 
 def _seconds(text: str) -> Decimal:
