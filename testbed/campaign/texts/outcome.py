@@ -170,9 +170,11 @@ def held_text(value: Any, *, held: bool) -> str:
 
 
 def number(value: Any) -> str:
-    """Return a number with a suitable number of digits; "unknown" for None."""
+    """Return a number with a suitable number of digits; "unknown" for None; true or false as in YAML."""
     if value is None:
         return "unknown"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float) and abs(value) < 1000:
         return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
     if isinstance(value, int | float):

@@ -39,7 +39,10 @@ SUMMARY: dict[str, Any] = {
     "throughput": {"events_per_s": 79_998.4, "bytes_per_s": 799_984.0},
     "latency": {"p50_ms": 84.25, "p95_ms": 101.0, "p99_ms": 1432.6, "max_ms": None},
     "recovery": {"cut": {"detect_s": 0.512, "switch_s": 0.98, "catch_up_s": None, "settled_s": 1.5}},
-    "expectations": [{"text": "recovery.cut.switch_s <= 0.5", "value": 0.98, "held": False}],
+    "expectations": [
+        {"text": "recovery.cut.switch_s <= 0.5", "value": 0.98, "held": False},
+        {"text": "fidelity.valid == true", "value": False, "held": False},
+    ],
 }
 
 
@@ -65,6 +68,7 @@ def test_the_whole_summary(capsys):
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
         "after cut    noticed 0.512 s, events flow again 0.98 s, latency settled 1.5 s",
         "expected     recovery.cut.switch_s <= 0.5: NOT HELD (0.98)",
+        "expected     fidelity.valid == true: NOT HELD (false)",
         "note         recovery.cut: catch_up_s: too late",
         "report       runs/x/report.html",
         "summary      runs/x/summary.json",
