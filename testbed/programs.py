@@ -1,6 +1,6 @@
 """The programs of a plan whose nodes are programs: how each process is launched, and what they require.
 
-Pure, except that `check_needs` and `versions_of` inspect this machine.
+Pure, except that `check_programs` unpacks images, and `check_needs` and `versions_of` inspect this machine.
 """
 
 import os
@@ -67,8 +67,14 @@ def _check_images(plan: Plan, programs: Programs, launches: Mapping[str, Mapping
         if unfit is not None:
             field, problem = unfit
             at = ("roles", process.role, field)
-            line = read_document(Path(programs.folder, Path(programs.file).name)).line_of(at)
-            raise InputError(programs.file, line, dotted(at), problem)
+            raise InputError(programs.file, _line_of(programs, at), dotted(at), problem)
+
+
+def _line_of(programs: Programs, at: tuple[str, ...]) -> int | None:
+    try:
+        return read_document(Path(programs.folder, Path(programs.file).name)).line_of(at)
+    except InputError:  # an archived run is repeated, and its system's file has changed or gone
+        return None
 
 
 def _unfit(image: Image, launch: Mapping[str, Any], system_folder: str) -> tuple[str, str] | None:

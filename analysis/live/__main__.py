@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 def main(path: str) -> int:
     """Watch the run in this directory until the request to end. Does not return: ends the process."""
-    _lower_priority()  # before any thread begins: each inherits it
+    _lower_priority()  # before other threads begin: each inherits it
     messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(messages,), name="messages", daemon=True).start()
     view = LiveView(RunDirectory(Path(path)))
@@ -70,7 +70,9 @@ def _lower_priority() -> None:
     """
     with contextlib.suppress(OSError):  # kernels without autogroups have no such file
         Path("/proc/self/autogroup").write_text(str(NICE))
-    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+    for task in Path("/proc/self/task").iterdir():  # imported libraries have begun threads
+        thread = int(task.name)
+        os.setpriority(os.PRIO_PROCESS, thread, max(NICE, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def _listen(messages: "queue.SimpleQueue[Json | None]") -> None:

@@ -37,7 +37,6 @@ RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
 _LEVEL: Final = 3
 _MOMENTARY: Final = (UNFINISHED_SUFFIX, BEGUN)
-LEFT_OUT: Final = "left_out"
 CAPTURES: Final = "captures"
 KEYS: Final = "keys"
 """Keys of TLS connections."""

@@ -97,7 +97,7 @@ def _begins_on(effects: Sequence[LinkEffect]) -> Iterator[tuple[str, int]]:
         for effect in active:
             if effect.start_us == at_us and isinstance(effect.fault, Outage):
                 yield effect.fault.name, at_us
-            if state is not None and any(state[name] == message for name, message in effect.values.items()):
+            if state is not None and any(state[name] == value for name, value in effect.values.items()):
                 yield effect.fault.name, at_us
         freed = [effect for effect in begun if effect.end_us <= at_us]
         for restore in dict.fromkeys(name for effect in freed for name in effect.restores):

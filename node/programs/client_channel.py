@@ -19,7 +19,7 @@ WAITING_MAX = 4
 
 
 class ClientChannel:
-    """The minder's side of the channel. heard: called with each message of the client."""
+    """The minder's side of the channel. on_message: called with each message of the client."""
 
     def __init__(self, on_message: Callable[[Mapping[str, Any]], None]) -> None:
         self.name = f"cutset-{os.getpid()}"

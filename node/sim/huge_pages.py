@@ -7,6 +7,7 @@ of Meghdoot with 1,000 peers took a seventh less processor time.
 import ctypes
 from pathlib import Path
 
+MAPS = Path("/proc/self/maps")
 PAGE_BYTES = 1 << 21
 MADV_COLLAPSE = 25
 """madvise(2), since Linux 6.1. If the kernel refuses it, or has no free huge page, small pages stay."""
@@ -16,7 +17,11 @@ _tried: set[int] = set()
 
 def use_huge_pages() -> None:
     """Move the memory of this process to huge pages, if the kernel can; each page is tried once."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    try:
+        maps = MAPS.read_text()
+    except OSError:
+        return  # no /proc here: small pages do, too
+    for line in maps.splitlines():
         addresses, rights, *_, inode_or_name = line.split()
         if rights.startswith("rw") and inode_or_name in {"0", "[heap]"}:  # anonymous memory
             first, end = (int(each, 16) for each in addresses.split("-"))

@@ -27,7 +27,6 @@ class SimulatedDisk:
     appended: int = 0  # Append effects that became durable since the process started
     syncing: int = 0  # number of first operations in `waiting` that are being synced
     life: int = 0  # counts the process's ends: syncs of an earlier process are void
-    syncs: int = 0
     is_full: bool = False
     slower_us: int = 0  # additional duration of a sync that begins now
 
@@ -129,7 +128,6 @@ class Disks:
             return
         done, disk.waiting = disk.waiting[: disk.syncing], disk.waiting[disk.syncing :]
         disk.syncing = 0
-        disk.syncs += 1
         for operation in done:
             disk.execute(operation)
         appended = sum(isinstance(operation, m.Append) for operation in done)

@@ -20,9 +20,8 @@ import numpy.typing as npt
 from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column, gather
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
-HEADERS_MAX = (
-    16  # in front of one IP header; reading stops there, and the packet counts by its next header's kind
-)
+HEADERS_MAX = 16
+"""Headers in front of one IP header; reading stops there, and the packet counts by its next header's kind."""
 
 IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
 LINK, PPP, LLC, FAMILY, VERSION, _INNER = (space << 16 for space in range(1, 7))

@@ -100,9 +100,8 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
     if spread == 0:
         spread = max(float(distances.max()), resolution / before if logarithmic else resolution)
     if spread == 0:
-        chance = 1 / (
-            distances.size + 1
-        )  # without any spread, only the number of equal nights bounds the probability
+        # Without any spread, only the number of equal nights bounds the probability.
+        chance = 1 / (distances.size + 1)
     else:
         wide = spread * math.sqrt(1 + math.pi / 2 / recent.size)
         chance = float(2 * stdtr(freedom, -abs(off) / wide))

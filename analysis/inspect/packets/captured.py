@@ -65,21 +65,21 @@ def packets(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     """Yield the wanted packets in pieces: `transfers` between taps, or else every packet of every tap."""
     between = bool(case.tables.compared.crossings) and query.at is None
     limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
-    with open_questions([case]) as engine:
+    with open_questions([case]) as questions:
         if between:
             kinds = "fate = 'lost'" if query.lost else "", "retransmitted" if query.retransmitted else ""
-            where = _where(engine, query, _among(["type"], map(engine.literal, query.types)), *kinds)
+            where = _where(questions, query, _among(["type"], map(questions.literal, query.types)), *kinds)
             question = f"""SELECT t_ns, sender, receiver, src, sport, dst, dport, type, payload_length, fate,
             retransmitted, t_sent_ns, t_complete_ns FROM transfers {where} {_BY_TIME} {limit}"""  # noqa: S608
-            yield from (batch.to_pylist() for batch in engine.ask(question).batches)
+            yield from (batch.to_pylist() for batch in questions.ask(question).batches)
             return
         order = _BY_TIME if len(case.tables.compared.taps.taps) > 1 and query.at is None else ""
         inner = """SELECT t_ns, capture, ip(src_hi, src_lo) AS src, sport, ip(dst_hi, dst_lo) AS dst, dport,
         proto, flags, seq, payload_length FROM packets"""
-        where = _where(engine, query)
+        where = _where(questions, query)
         question = f"SELECT * FROM ({inner}) {where} {order} {'' if query.types else limit}"  # noqa: S608
         left = None if query.limit is None else query.limit + 1
-        for batch in engine.ask(question).batches:
+        for batch in questions.ask(question).batches:
             rows = _typed(batch, query)[:left]
             yield rows
             left = None if left is None else left - len(rows)
@@ -92,11 +92,11 @@ def messages(query: PacketQuery, case: CapturesCase) -> Iterator[list[Row]]:
     decoding = case.tables.decoding
     assert decoding is not None
     system = None if decoding.protocol else decoding.system
-    with open_questions([case]) as engine:
+    with open_questions([case]) as questions:
         limit = "" if query.limit is None else f"LIMIT {query.limit + 1}"
-        where = _where(engine, query, _among(["type"], map(engine.literal, query.types)))
+        where = _where(questions, query, _among(["type"], map(questions.literal, query.types)))
         question = f"SELECT * FROM messages {where} ORDER BY t_first_ns {limit}"  # noqa: S608
-        for batch in engine.ask(question).batches:
+        for batch in questions.ask(question).batches:
             yield [_message(row, system) for row in batch.to_pylist()]
 
 
@@ -123,12 +123,12 @@ def _among(columns: Iterable[str], values: Iterable[str]) -> str:
     return f"({' OR '.join(f'{column} IN ({listed})' for column in columns)})" if listed else ""
 
 
-def _where(engine: Questions, query: PacketQuery, *more: str) -> str:
+def _where(questions: Questions, query: PacketQuery, *more: str) -> str:
     """Return the clause of the wanted ends, of the capture, and of more conditions unless they are empty."""
     conditions = (
-        _among(("src", "dst"), map(engine.literal, query.addresses)),
+        _among(("src", "dst"), map(questions.literal, query.addresses)),
         _among(("sport", "dport"), map(str, query.ports)),
-        _among(["capture"], [] if query.at is None else [engine.literal(query.at)]),
+        _among(["capture"], [] if query.at is None else [questions.literal(query.at)]),
         *more,
     )
     wanted = " AND ".join(filter(None, conditions))

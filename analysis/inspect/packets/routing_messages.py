@@ -67,7 +67,7 @@ def routing_messages(
         file = Path(folder) / "routing.pcapng"
         if not write_file(file, metadata, PacketSelection(taps, times, mask)).packets:
             return
-        for line in _told(file).splitlines():
+        for line in _tshark_lines(file):
             capture, epoch_s, source, length, protocol, text = line.split("\t")
             address, link, sender, receiver = sides[capture]
             if source == address:
@@ -77,7 +77,7 @@ def routing_messages(
                 yield dict(zip(ROUTING_KEYS, shown, strict=True))
 
 
-def _told(file: Path) -> str:
+def _tshark_lines(file: Path) -> list[str]:
     fields = (part for name in FIELDS for part in ("-e", name))
     command = [TSHARK, "-n", "-r", str(file), "-T", "fields", "-E", "occurrence=f", *fields]
     try:
@@ -86,4 +86,4 @@ def _told(file: Path) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise AnalysisError(f"{TSHARK} does not work: {error}") from error
-    return str(done.stdout.decode(errors="replace"))
+    return str(done.stdout.decode(errors="replace")).splitlines()

@@ -78,14 +78,14 @@ def own_style() -> Iterator[None]:
         yield
 
 
-def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
-    """Write the given figures as PNG and SVG. path_of: function from a name and a format to its path."""
+def save(figures: Mapping[str, Figure], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
+    """Write figures as PNG and SVG. path_of: function from a name and a format to its path."""
     written = []
     for name, figure in figures.items():
-        for extension, about in METADATA.items() if figure else ():
+        for extension, about in METADATA.items():
             path = path_of(name, extension)
             with replacing(path, sync=False) as stream:
-                figure.savefig(stream, format=extension, dpi=DPI, metadata=about)  # type: ignore[union-attr]
+                figure.savefig(stream, format=extension, dpi=DPI, metadata=about)
             written.append(path)
     return tuple(written)
 

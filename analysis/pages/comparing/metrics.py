@@ -55,10 +55,7 @@ class MetricComparison:
 
 
 def compared(sides: Sequence[ComparedRun]) -> tuple[MetricComparison, ...]:
-    """Return every headline number that any of the runs has, in the summary's order.
-
-    everything: also return figures that nights do not follow.
-    """
+    """Return every headline number that any of the runs has, in the summary's order."""
     numbers = [headline(side.record.summary) for side in sides]
     found = [{metric.name: metric for metric in run_metrics} for run_metrics in numbers]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))

@@ -1,7 +1,7 @@
 """Contents of the morning page. Its first screen covers only the suites that ran tonight.
 
-Suites, and experiments of suites, that have not run for long are listed below with their age: their old
-results neither affect the verdict nor count.
+Suites, and experiments of suites, that have not run for long are left out: their old results neither affect
+the verdict nor count. Their pages stay.
 
 Cards on the first screen answer: did something get worse, did everything hold, what ran.
 """

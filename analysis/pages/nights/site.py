@@ -126,7 +126,7 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
     try:
         write_page(read_sides([good, run]), page)
     except InputError:
-        return  # one was pruned or damaged: its own page has the details
+        return  # one was pruned or damaged: then there is no comparison
 
 
 def entry_content(

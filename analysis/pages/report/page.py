@@ -1,8 +1,8 @@
 """Renders the page: one self-contained HTML file, from templates/ and assets/.
 
 Jinja's autoescape escapes every text; data for the plots is embedded as JSON in which `<`, `>`, `&` and `'`
-are escaped, so no name can end the script element. Messages around faults are gzipped, and unpacked by the
-browser's DecompressionStream. A Content-Security-Policy in the page forbids every network request.
+are escaped, so no name can end the script element. A Content-Security-Policy in the page forbids every
+network request.
 """
 
 import json
@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.messages.searched import messages_of
 from analysis.pages.charting.chart_model import Chart, highest
 from analysis.pages.charting.chart_page import as_json, spans_json
 from analysis.pages.page_environment import environment
@@ -25,11 +26,11 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import ReportSection
 from analysis.pages.report.story import story
 from analysis.pages.report.traffic import traffic_table
+from analysis.timelines.schemas import BIN_NS
 from experiments.records.run_record import Times
 from experiments.records.rundir import RunDirectory, run_argument
 from topologies.drawing.palette import colour_of
 
-USUAL_BIN_S = 0.2  # of the page's moments if there is no table of throughput
 LINK_CHARTS_SHOWN = 30  # hundreds of plots are unusable: the busiest links are shown
 
 
@@ -46,8 +47,11 @@ def render(
 
 
 def packets_command(record: AnalysedRun, run: RunDirectory) -> str:
-    """Return the command that shows packets of this run; "" if none were captured, or time 0 is unknown."""
-    known = record.captured and record.run.times.zero_ns is not None
+    """Return the command that shows packets of this run; "" if there are none, their messages are not known,
+    or time 0 is not.
+    """
+    there = run.table("transfers").is_dir() and record.run.times.zero_ns is not None
+    known = there and messages_of(record.plan) is not None
     return f"cutset packets {shlex.quote(run_argument(run.path))}" if known else ""
 
 
@@ -112,7 +116,7 @@ def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Ch
     return {
         "regions": [{"name": name, "colour": colour_of(i)} for i, name in enumerate(record.regions)],
         "spans": spans_json(faults),
-        "bin_s": next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S),
+        "bin_s": next((float(row["bin_s"]) for row in record.throughput), BIN_NS / 1e9),
         "end_s": max(chart.x.high or 0.0 for chart in timelines),
         "timelines": [shown(chart) for chart in timelines if chart.series],
         "links": {quantity: [shown(chart) for chart in found] for quantity, found in links.items()},

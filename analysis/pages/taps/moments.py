@@ -107,7 +107,8 @@ def _between_taps(
         for row in asked.ask(
             f"""SELECT t_ns, sender, receiver, src, sport, t_sent_ns, t_complete_ns, fate, retransmitted,
             type, payload_length FROM transfers WHERE t_ns BETWEEN {first} AND {end}
-            AND {_of_connection(silence)} AND {asked.engine.literal(silence["capture"])} IN (sender, receiver)
+            AND {_of_connection(silence)}
+            AND {asked.questions.literal(silence["capture"])} IN (sender, receiver)
             ORDER BY t_ns LIMIT {PACKETS_MAX}"""  # noqa: S608
         )
     ]
@@ -126,7 +127,7 @@ def _at_one_tap(
     found = asked.ask(
         f"""SELECT t_ns, src, sport, dst, flags, payload_length FROM (SELECT t_ns, ip(src_hi, src_lo) AS src,
         sport, ip(dst_hi, dst_lo) AS dst, dport, flags, payload_length FROM packets WHERE proto = 6
-        AND capture = {asked.engine.literal(silence["capture"])} AND t_ns BETWEEN {first} AND {end}
+        AND capture = {asked.questions.literal(silence["capture"])} AND t_ns BETWEEN {first} AND {end}
         AND {silence["client_port"]} IN (sport, dport) AND {silence["server_port"]} IN (sport, dport))
         WHERE {_of_connection(silence)} ORDER BY t_ns LIMIT {PACKETS_MAX}"""  # noqa: S608
     )

@@ -133,7 +133,7 @@ def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
 
 def _way(asked: TapQuestions, there: str, back: str) -> str:
     """Describe one direction between two taps."""
-    of = f"sender = {asked.engine.literal(there)} AND receiver = {asked.engine.literal(back)}"
+    of = f"sender = {asked.questions.literal(there)} AND receiver = {asked.questions.literal(back)}"
     [row] = asked.ask(
         f"""SELECT count(*) AS n, count(*) FILTER (fate = 'lost') AS lost,
         quantile_cont((t_complete_ns - t_sent_ns) / 1e6, 0.5) AS middle,
@@ -171,7 +171,7 @@ def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
     taps = asked.compared.taps
     duration_ns = taps.end_ns - taps.zero_ns
     width_s = bin_ms(duration_ns) / 1000
-    chosen = {tap.name: f"AND name = {asked.engine.literal(tap.name)}" for tap in taps.taps}
+    chosen = {tap.name: f"AND name = {asked.questions.literal(tap.name)}" for tap in taps.taps}
     if len(chosen) > NAMED_MAX:
         chosen = {ALL: ""}
     series = []
@@ -226,8 +226,8 @@ def _delays(asked: TapQuestions, shown: Sequence[Row]) -> list[Chart]:
                 quantile_cont((t_complete_ns - t_sent_ns) / 1e6, 0.5) AS middle,
                 max((t_complete_ns - t_sent_ns) / 1e6) AS most,
                 min((t_complete_ns - t_sent_ns) / 1e6) AS least FROM transfers
-                WHERE fate = 'arrived' AND sender = {asked.engine.literal(there)}
-                AND receiver = {asked.engine.literal(back)} GROUP BY 1 ORDER BY 1"""  # noqa: S608
+                WHERE fate = 'arrived' AND sender = {asked.questions.literal(there)}
+                AND receiver = {asked.questions.literal(back)} GROUP BY 1 ORDER BY 1"""  # noqa: S608
             )
             series.append(
                 ChartSeries(

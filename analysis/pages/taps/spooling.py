@@ -42,7 +42,7 @@ class TapQuestions:
     """Answers questions about captures."""
 
     case: SpooledCase
-    engine: Questions
+    questions: Questions
 
     @property
     def compared(self) -> ComparedTaps:
@@ -51,7 +51,7 @@ class TapQuestions:
 
     def ask(self, question: str) -> list[dict[str, Any]]:
         """Return the rows of an answer."""
-        rows: list[dict[str, Any]] = self.engine.ask(question).table().to_pylist()
+        rows: list[dict[str, Any]] = self.questions.ask(question).table().to_pylist()
         return rows
 
 
@@ -66,8 +66,8 @@ def spooled(tables: TapTables, folder: Path) -> Iterator[TapQuestions]:
         with pq.ParquetWriter(folder / f"{name}.parquet", stream.schema) as writer:
             for batch in stream.compute():
                 writer.write_batch(batch)
-    with open_questions([case]) as engine:
-        yield TapQuestions(case, engine)
+    with open_questions([case]) as questions:
+        yield TapQuestions(case, questions)
 
 
 def _follow(tables: TapTables, folder: Path) -> dict[str, Counter[int]]:

@@ -125,7 +125,8 @@ class Reachability:
     """Reachability of other nodes from one node. `relays_of` has the relays in use.
 
     `is_watching`: nodes exchange heartbeats. Otherwise hops are not acknowledged, and times of messages,
-    which would take gigabytes in a simulation of many nodes, are not kept.
+    which would take gigabytes in a simulation of many nodes, are not kept; so a message through a relay makes
+    this node use the relay, even if direct messages arrived just before.
     """
 
     def __init__(

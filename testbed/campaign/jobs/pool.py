@@ -102,9 +102,11 @@ class JobPool:
         return self.size - self.busy
 
     def give(self, job: Job) -> None:
-        """Send a job to an idle process."""
+        """Send a job to an idle process, or start one for it."""
         self.busy += 1
-        self._send(job)
+        worker = next((each for each in self._workers if each.job is None), None) or self._started()
+        worker.job, worker.since_s = job, time.monotonic()
+        _write(worker, job.request)
 
     def wait(self, within_s: float) -> list[JobResult]:
         """Return the results there are by now, or wait for the first.
@@ -145,11 +147,6 @@ class JobPool:
         jobs = (Job(place, request) for place, request in enumerate(requests))
         found = {result.subject: result.answer for result in self.results(jobs)}
         return [found[place] for place in range(len(requests))]
-
-    def _send(self, job: Job) -> None:
-        worker = next((each for each in self._workers if each.job is None), None) or self._started()
-        worker.job, worker.since_s = job, time.monotonic()
-        _write(worker, job.request)
 
     def _received(self, within_s: float) -> list[JobResult]:
         ends_s = time.monotonic() + within_s

@@ -87,7 +87,7 @@ class RunSituation:
         return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s{self._seen_live()}"
 
     def _seen_live(self) -> str:
-        """Return the latency and the disturbances seen in packets, and the age of this information."""
+        """Return the latency and the disturbances by the clients' records, and the age of both."""
         if not self.watched:
             return ""
         p95_ms, behind_s = self.watched["p95_ms"], self.watched["behind_s"]

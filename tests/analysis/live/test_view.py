@@ -1,13 +1,17 @@
 """The view of a run: its progress messages and the clients' records, as pages and the terminal get them."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.live.__main__ import NICE
 from analysis.live.timelines import EventBatch
 from analysis.live.view import LiveView
+from experiments.child_python import python_command
 from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.world import ZERO, S, run_json
 
@@ -104,3 +108,21 @@ def test_events_before_time_0_is_known_are_counted_later(view: LiveView) -> None
     view.handle({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take([], READ)
     assert view.board.whole()["throughput"]["r0"][50] == [10.0, 250.0]
+
+
+def test_all_threads_of_a_watching_process_have_a_low_priority(run: RunDirectory) -> None:
+    watching = subprocess.Popen(
+        python_command("analysis.live", str(run.path)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with watching:
+        assert watching.stdin is not None
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["did"] == "watching"
+        threads = [int(task.name) for task in Path(f"/proc/{watching.pid}/task").iterdir()]
+        niceness = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+        watching.stdin.close()
+    assert len(niceness) > 1
+    assert min(niceness) >= NICE

@@ -1,4 +1,4 @@
-"""The site of a history: the morning page's content and links, and which pages are rewritten."""
+"""The site of a history: the morning page's content, its links, and the experiments' pages."""
 
 import re
 from datetime import date
@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from analysis.errors import AnalysisError
 from analysis.history import History, Metric
 from analysis.pages.nights import write_site
 from analysis.pages.nights.overview import shortened_reasons
@@ -68,6 +69,14 @@ def test_a_page_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     write_site(history, site)
     assert mine.read_text() == "all of it"
     assert not [page for page in site.rglob("*.html") if page.is_symlink()]
+
+
+def test_a_site_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("only"))
+    (tmp_path / "site" / "index.html").mkdir(parents=True)
+    with pytest.raises(AnalysisError, match=r"index\.html.*: the site cannot be written: Is a directory"):
+        write_site(history, tmp_path / "site")
 
 
 @pytest.mark.slow

@@ -159,6 +159,17 @@ def test_without_captures_the_page_names_its_sources(reported: Reported) -> None
     assert "not measured: no packets were captured" in found.sections["fidelity"]
 
 
+def test_only_a_page_of_known_messages_has_the_command_for_them(fresh_run: RunDirectory) -> None:
+    def has_command() -> bool:
+        return any(attributes.get("id") == "moment" for _, attributes in shown(fresh_run).elements)
+
+    assert has_command()
+    content = json.loads(fresh_run.run_json.read_text())
+    content["plan"]["system"] = "unknown"
+    fresh_run.run_json.write_text(json.dumps(content))
+    assert not has_command()
+
+
 def test_our_numbers_are_beside_the_papers_words(reported: Reported) -> None:
     recovery = page(reported("passed")).sections["recovery"]
     assert "Sprinkler (2013), section 5.3" in recovery
