@@ -1,11 +1,11 @@
 """The files of a history: where they are, crash-safe writing, and validated reading.
 
-  history/runs/night=2026-03-14/run-<name of the run>.parquet     while the night is running
-  history/runs/night=2026-03-14/night.parquet                     when it is over
+  history/runs/night=2026-03-14/night.parquet
   history/metrics/night=…, history/expectations/night=…           likewise
 
 A file is written under a name that begins with a dot, synchronised and renamed. Spark and DuckDB
-(`*.parquet`) ignore such names too.
+(`*.parquet`) ignore such names too. Earlier versions wrote a file for each run of a night, which is read as
+well.
 
 The column `schema` holds the version of a file's layout; a file of another version is reported as unreadable.
 Unknown columns are dropped, because a newer Cutset may have added them. The rows returned are valid, whatever
@@ -13,7 +13,7 @@ program wrote the file: see `analysis.history.row_checks`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +26,7 @@ from analysis.history.record import known_night
 from analysis.history.row_checks import UnusableError, checked
 from experiments.files.whole_files import replacing
 
-WHOLE_NIGHT: Final = "night.parquet"
-ENDING: Final = ".parquet"
 _FOLDER: Final = f"{NIGHT}="
-_RUN: Final = "run-"
 _COLUMNS: Final = b"columns"
 """Metadata key with the names of a file's columns.
 
@@ -40,39 +37,14 @@ ROWS_MAX: Final = 10_000_000
 """Limit of rows in a file; a night of 10,000 runs has a tenth of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPartition:
-    """The folder of one table's rows of one night."""
+def night_file(history: Path, table: str, night: str) -> Path:
+    """Return the file to which rows of a night are written, whether or not it exists."""
+    return history / table / f"{_FOLDER}{night}" / "night.parquet"
 
-    path: Path
 
-    @classmethod
-    def for_night(cls, history: Path, table: str, night: str) -> "HistoryPartition":
-        """Return the partition of a table and a night, whether or not it exists."""
-        return cls(history / table / f"{_FOLDER}{night}")
-
-    @property
-    def whole(self) -> Path:
-        """The file of all compacted rows."""
-        return self.path / WHOLE_NIGHT
-
-    def of_run(self, run: str) -> Path:
-        """Return the path of one run's file."""
-        return self.path / f"{_RUN}{run}{ENDING}"
-
-    def single(self) -> dict[str, Path]:
-        """Return the files of single runs by run name, in the order of the names."""
-        found = sorted(self.path.glob(f"{_RUN}*{ENDING}")) if self.path.is_dir() else []
-        return {file.name.removeprefix(_RUN).removesuffix(ENDING): file for file in found}
-
-    def foreign(self) -> list[Path]:
-        """Return the entries that do not belong to a history.
-
-        Files that are still being written are not among them.
-        """
-        known = {self.whole, *self.single().values()}
-        there = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        return [path for path in there if path not in known and not path.name.startswith(".")]
+def files_of(history: Path, table: str, night: str) -> list[Path]:
+    """Return the files with rows of a night, that of `night_file` first."""
+    return sorted(night_file(history, table, night).parent.glob("[!.]*.parquet"))
 
 
 def nights(history: Path, table: str) -> list[str]:
@@ -81,8 +53,14 @@ def nights(history: Path, table: str) -> list[str]:
 
 
 def foreign(history: Path, table: str) -> list[Path]:
-    """Return the entries of a table's folder that are not nights."""
-    return [path for night, path in _folders(history, table) if night is None]
+    """Return the entries of a table's folder and of its nights that do not belong to a history."""
+    found = []
+    for night, path in _folders(history, table):
+        if night is None:
+            found.append(path)
+        else:
+            found += [each for each in sorted(path.glob("[!.]*")) if each.suffix != ".parquet"]
+    return found
 
 
 def _folders(history: Path, table: str) -> Iterator[tuple[str | None, Path]]:
@@ -95,23 +73,17 @@ def _folders(history: Path, table: str) -> Iterator[tuple[str | None, Path]]:
             yield None, path
 
 
-def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
-    """Return the rows of a file, without the night.
-
-    run: name that all rows must have. Raises UnusableError, or FileNotFoundError if the file is gone.
-    """
+def read_rows(path: Path, table: str) -> pa.Table:
+    """Return the rows of a file, without the night. Raises UnusableError."""
     try:
         rows = _read(path)
         _check_names(rows)
-        rows = checked(table, in_layout(table, rows))
-    except (FileNotFoundError, UnusableError):
+        return checked(table, in_layout(table, rows))
+    except UnusableError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnusableError(f"is damaged: {reason}") from None
-    if run is not None and not set(pc.unique(rows["run"]).to_pylist()) <= {run}:
-        raise UnusableError("holds rows of a run other than the one in its name")
-    return rows
 
 
 def _read(path: Path) -> pa.Table:
@@ -125,7 +97,13 @@ def _read(path: Path) -> pa.Table:
 
 
 def named_in(path: Path) -> frozenset[str]:
-    """Return the runs that a file names. Only that column is read; `read_rows` validates the rows."""
+    """Return the runs that a file names; it is read once until it changes. `read_rows` validates the rows."""
+    found = path.stat()
+    return _named_in(path, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@lru_cache(maxsize=4096)
+def _named_in(path: Path, version: tuple[int, ...]) -> frozenset[str]:
     try:
         with pq.ParquetFile(path) as file:
             return frozenset(pc.unique(file.read(columns=["run"], use_threads=False)["run"]).to_pylist())

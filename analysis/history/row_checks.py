@@ -22,7 +22,6 @@ OBJECTS: Final = ("settings", "machine")
 """Columns of the table `runs` that hold JSON."""
 DECIMAL: Final = r"^(-?[0-9]{1,20})?$"
 SHOWN_MAX: Final = 80
-FEW_ROWS: Final = 1000
 
 
 class UnusableError(Exception):
@@ -31,13 +30,12 @@ class UnusableError(Exception):
 
 def checked(table: str, rows: pa.Table) -> pa.Table:
     """Return the rows with printable free text. Raises UnusableError."""
-    shown = _all_shown(table, rows)
     for field in SCHEMAS[table]:
         column = rows[field.name]
         if (table, field.name) in PROSE:
             place = rows.schema.get_field_index(field.name)
             rows = rows.set_column(place, field, _showable(column, field.type))
-        elif pa.types.is_string(field.type) and not shown:
+        elif pa.types.is_string(field.type):
             _check(field.name, column, pc.utf8_is_printable(column), "which cannot be shown")
         elif pa.types.is_floating(field.type):
             _check(field.name, column, pc.is_finite(column), "which is not a number")
@@ -50,22 +48,6 @@ def checked(table: str, rows: pa.Table) -> pa.Table:
     if table == METRICS:
         _check_one_of("better", rows, BETTER)
     return rows
-
-
-def _all_shown(table: str, rows: pa.Table) -> bool:
-    """Return whether all texts but free text are printable.
-
-    One check of all columns takes a tenth of the time; tables with many rows are not checked this way.
-    """
-    if rows.num_rows > FEW_ROWS:
-        return False
-    names = [
-        field.name
-        for field in SCHEMAS[table]
-        if pa.types.is_string(field.type) and (table, field.name) not in PROSE
-    ]
-    joined = pc.binary_join_element_wise(*(rows[name] for name in names), "")
-    return pc.all(pc.utf8_is_printable(joined)).as_py() is not False
 
 
 def _check(name: str, column: pa.ChunkedArray, good: pa.ChunkedArray, otherwise: str) -> None:

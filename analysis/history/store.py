@@ -1,15 +1,12 @@
 """A history on disk: runs are appended one by one and read as three tables.
 
-A run is appended as one small file in each table, `runs` last. A run counts when its row in `runs` exists, so
-a crash leaves either a complete run or nothing that counts. When a night is over, `compact` merges its files
-into one for each table; it also runs earlier if there are many files. A run counts once, whatever process was
-killed in between. Files that cannot be read are listed in `problems` and skipped. Only `compact` removes
-files, and only those whose rows it has written and read back.
+A run is appended by writing the night's file of each table again, `runs` last. A run counts when its row in
+`runs` exists, so a crash leaves either a complete run or nothing that counts. Files that cannot be read are
+listed in `problems` and skipped; a damaged file that is in the way of a run gets another name and stays.
 
 This module also turns records into rows.
 """
 
-import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,14 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError
-from analysis.history.files import (
-    HistoryPartition,
-    foreign,
-    named_in,
-    nights,
-    read_rows,
-    write_rows,
-)
+from analysis.history.files import files_of, foreign, named_in, night_file, nights, read_rows, write_rows
 from analysis.history.history_schemas import (
     EVERYTHING,
     EXPECTATIONS,
@@ -39,18 +29,14 @@ from analysis.history.history_schemas import (
     rows_of_runs,
     shown_schema,
 )
-from analysis.history.record import HistoryRecord, check_night, settings_json
+from analysis.history.record import HistoryRecord, settings_json
 from analysis.history.row_checks import UnusableError
 from experiments.files.locks import folder_lock
 from experiments.files.sanitize import sanitize
-from experiments.files.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
 """The order in which tables are written."""
-READS_MAX = 10
-"""Attempts to read a night that is compacted again and again during the read."""
-LOOSE_MAX = 200
-"""Single-run files that a night may have: reading one takes as long as reading a thousand rows."""
+
 INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -60,7 +46,6 @@ class History:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._problems: dict[Path, str] = {}
-        self._named: dict[Path, tuple[tuple[int, ...], frozenset[str]]] = {}  # (identity of the file, runs)
 
     @property
     def problems(self) -> list[str]:
@@ -76,34 +61,20 @@ class History:
 
         Raises AnalysisError if the run cannot be written.
         """
-        if any(self._counted(night, record.run) for night in reversed(self.nights())):
-            return False
+        night = night_file(self.folder, RUNS, record.night).parent
+        added = rows_of(record, self._stored(record.path))
         try:
-            for table, rows in rows_of(record, self._stored(record.path)).items():
-                write_rows(self._partition(table, record.night).of_run(record.run), rows)
+            night.mkdir(parents=True, exist_ok=True)
+            with folder_lock(night, wait=True, needed=False):
+                if any(self._counted(each, record.run) for each in reversed(self.nights())):
+                    return False
+                for table in TABLES:
+                    self._add(table, record, added[table])
         except OSError as error:
             raise AnalysisError(
                 f"{self.folder}: {record.run} cannot be added to the history: {error.strerror}"
             ) from error
-        if len(self._partition(RUNS, record.night).single()) > LOOSE_MAX:
-            self.compact(record.night)
         return True
-
-    def compact(self, night: str) -> None:
-        """Merge the night's files into one for each table; unreadable files stay as they are.
-
-        The call may be repeated at any time, also after runs were added. Raises AnalysisError if writing
-        fails.
-        """
-        check_night(night)
-        try:
-            with folder_lock(self._partition(RUNS, night).path, wait=True):
-                for table in TABLES:
-                    self._compact(table, night)
-        except FileNotFoundError:
-            return  # a night without runs
-        except OSError as error:
-            raise AnalysisError(f"{self.folder}: {night} cannot be compacted: {error.strerror}") from error
 
     def runs(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
         """Return a row for each run, by night and name. `path` is its directory, or empty."""
@@ -129,93 +100,47 @@ class History:
 
     def _of_runs(self, table: str, where: HistoryFilter) -> pa.Table:
         self._forget(RUNS, table)
-        return rows_of_runs(self._read(table, where), self._runs(where))
+        runs = self._runs(where)  # first: a run that is appended meanwhile has its other rows already
+        return rows_of_runs(self._read(table, where), runs)
 
     def _runs(self, where: HistoryFilter) -> pa.Table:
         return where.of_runs(self._read(RUNS, where))
 
     def _read(self, table: str, where: HistoryFilter) -> pa.Table:
         for path in foreign(self.folder, table):
-            self._problems[path] = "is not a night of the history: left out"
+            self._problems[path] = "is not a file of the history: left out"
         found = []
         for night in filter(where.night, nights(self.folder, table)):
-            rows = self._steady(table, night)
+            rows = self._night(table, night)
             found.append(rows.add_column(1, NIGHT, pa.repeat(pa.scalar(night), rows.num_rows)))
         return pa.concat_tables(found) if found else shown_schema(table).empty_table()
 
-    def _steady(self, table: str, night: str) -> pa.Table:
-        """Return all rows of a night. If another process compacts the night meanwhile, read it again."""
-        for _ in range(READS_MAX):
-            with contextlib.suppress(FileNotFoundError):
-                return self._night(table, night)
-        raise AnalysisError(f"{self._partition(table, night).path}: its files keep vanishing")
-
     def _night(self, table: str, night: str) -> pa.Table:
-        """Return the night's current rows. Raises FileNotFoundError if a file disappears during the read.
-
-        Single-run files whose rows are compacted already do not count. They are listed first: the rows of a
-        file that disappears later are in the file of the whole night.
-        """
-        partition = self._partition(table, night)
-        files = partition.single()
-        for path in partition.foreign():
-            self._problems[path] = "is not a file of the history: left out"
-        whole = [self._rows(partition.whole, table)] if partition.whole.exists() else []
-        there = set(pc.unique(whole[0]["run"]).to_pylist()) if whole else set()
-        single = [self._rows(path, table, run) for run, path in files.items() if run not in there]
-        rows = pa.concat_tables([SCHEMAS[table].empty_table(), *whole, *single]).combine_chunks()
-        return rows.take(pc.sort_indices(rows["run"])) if whole and single else rows
-
-    def _rows(self, path: Path, table: str, run: str | None = None) -> pa.Table:
-        """Return a file's rows, or none if the file cannot be used. run: name that all rows must have."""
-        try:
-            return read_rows(path, table, run)
-        except UnusableError as error:
-            self._problems[path] = f"{error}: left out"
-            return SCHEMAS[table].empty_table()
-
-    def _partition(self, table: str, night: str) -> HistoryPartition:
-        return HistoryPartition.for_night(self.folder, table, night)
+        """Return the night's rows by run. The rows of a run count in the first file that has any."""
+        rows = SCHEMAS[table].empty_table()
+        for path in files_of(self.folder, table, night):
+            try:
+                found = read_rows(path, table)
+            except UnusableError as error:
+                self._problems[path] = f"{error}: left out"
+                continue
+            new = pc.invert(pc.is_in(found["run"], rows["run"].combine_chunks()))
+            rows = pa.concat_tables([rows, found.filter(new)])
+        return rows.combine_chunks().sort_by("run")
 
     def _counted(self, night: str, run: str) -> bool:
-        partition = self._partition(RUNS, night)
-        if not (partition.of_run(run).exists() or run in self._named_in(partition.whole)):
+        if not any(run in named_in(path) for path in files_of(self.folder, RUNS, night)):
             return False
-        for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
-            with contextlib.suppress(FileNotFoundError):
-                if pc.is_in(pa.scalar(run), self._rows(path, RUNS, whose)["run"]).as_py():
-                    return True
-        return False
+        return bool(pc.is_in(pa.scalar(run), self._night(RUNS, night)["run"].combine_chunks()).as_py())
 
-    def _named_in(self, path: Path) -> frozenset[str]:
-        """Return the runs that a night's file names. The file is read once until it changes."""
-        try:
-            found = path.stat()
-        except OSError:
-            return frozenset()
-        version = (found.st_ino, found.st_size, found.st_mtime_ns)
-        if path not in self._named or self._named[path][0] != version:
-            self._named[path] = (version, named_in(path))
-        return self._named[path][1]
-
-    def _compact(self, table: str, night: str) -> None:
-        partition = self._partition(table, night)
-        single = partition.single()
-        if not single:
-            return
-        self._forget(RUNS, table)
-        counted = self._read(RUNS, HistoryFilter(since=night, until=night))
-        rows = self._read(table, HistoryFilter(since=night, until=night))
-        if {partition.whole, self._partition(RUNS, night).whole} & set(self._problems):
-            return  # the rows compacted before would be lost
-        rows = rows_of_runs(rows, counted).drop_columns([NIGHT])
-        write_rows(partition.whole, rows)
-        if not read_rows(partition.whole, table).equals(rows):
-            raise AnalysisError(f"{partition.whole} is not what was written: is the disk failing?")
-        for run in sorted(set(single) & set(counted["run"].to_pylist())):
-            if single[run] not in self._problems:  # keep damaged files for inspection
-                single[run].unlink()
-        sync_folder(partition.path)
+    def _add(self, table: str, record: HistoryRecord, added: pa.Table) -> None:
+        """Write the night's file again with these rows; rows that a crash left of this run go."""
+        file = night_file(self.folder, table, record.night)
+        self._forget(table)
+        rows = self._night(table, record.night)
+        if file in self._problems:
+            file.rename(file.with_suffix(".damaged"))
+        write_rows(file, pa.concat_tables([rows.filter(pc.not_equal(rows["run"], record.run)), added]))
 
     def _forget(self, *tables: str) -> None:
         """Drop the problems of these tables; the next read finds them again."""

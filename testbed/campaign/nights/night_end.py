@@ -1,4 +1,4 @@
-"""The end of a night: its history is compacted and checked, its morning page is written, its hooks called.
+"""The end of a night: its history is checked, its morning page is written, its hooks called.
 
 An error in one step is reported and the other steps still run. The end of the night is recorded last. If the
 process is killed before that, `--resume` repeats all steps, so hooks may be called twice, but at least once.
@@ -48,9 +48,7 @@ class NightEnd:
 
 
 def conclude(night: Night, options: "NightOptions") -> NightEnd:
-    """Compact and check the history, write the page and make room. Raises KeyboardInterrupt."""
-    with night.going_on("the history was not compacted"):
-        night.history.compact(night.record.night)
+    """Check the history, write the page and make room. Raises KeyboardInterrupt."""
     checked, why_not = _check(night)
     page = _page(night, options.page_folder, checked)
     make_room(night, options.keep_bytes, say_all=True)

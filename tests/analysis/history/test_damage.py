@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.history import History
-from analysis.history.files import HistoryPartition
+from analysis.history.files import night_file
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
 from analysis.pages.nights import write_site
 from tests.analysis.history.records import NIGHT, make_record
@@ -33,7 +33,7 @@ def history(tmp_path: Path) -> History:
 def test_a_flipped_bit_is_never_read_as_another_value(history: History, table: str) -> None:
     read = {RUNS: history.runs, METRICS: history.metrics, EXPECTATIONS: history.expectations}[table]
     right = read().to_pylist()
-    file = HistoryPartition.for_night(history.folder, table, NIGHT).of_run("a")
+    file = night_file(history.folder, table, NIGHT)
     whole = file.read_bytes()
     named = 0
     for place in np.random.default_rng(7).integers(0, 8 * len(whole), FLIPS).tolist():
@@ -48,13 +48,13 @@ def test_a_flipped_bit_is_never_read_as_another_value(history: History, table: s
 
 def odd(history: History, **columns: object) -> Path:
     """Write a file of the table `runs` as a foreign program might, beside that of a good run."""
-    partition = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
-    rows = pq.read_table(partition.of_run("a"), partitioning=None).drop_columns(list(columns))
+    good = night_file(history.folder, RUNS, NIGHT)
+    rows = pq.read_table(good, partitioning=None).drop_columns(list(columns))
     rows = rows.set_column(rows.schema.get_field_index("run"), "run", pa.array(["odd"]))
     for name, value in columns.items():
         rows = rows.append_column(name, value if isinstance(value, pa.Array) else pa.array([value]))
-    pq.write_table(rows.replace_schema_metadata(), partition.of_run("odd"))
-    return partition.of_run("odd")
+    pq.write_table(rows.replace_schema_metadata(), good.with_name("odd.parquet"))
+    return good.with_name("odd.parquet")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_invalid_run_is_reported_and_stops_neither_check_nor_page(
 
 
 def test_a_file_with_a_duplicate_column_is_reported(history: History) -> None:
-    file = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("b")
+    file = night_file(history.folder, RUNS, NIGHT).with_name("b.parquet")
     names = [*SCHEMAS[RUNS].names, "run"]
     pq.write_table(pa.Table.from_arrays([pa.array(["b"])] * len(names), names), file)
     assert history.runs()["run"].to_pylist() == ["a"]

@@ -13,11 +13,10 @@ COUNTS = [("2026-03-14", 4), ("2026-03-15", 2)]
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Return a history of two nights, one of them compacted, with an incomplete file of a killed writer."""
+    """Return a history of two nights, with an incomplete file of a killed writer."""
     history = History(tmp_path_factory.mktemp("read") / "history")
     history.append(make_record("a"))
     history.append(make_record("b"))
-    history.compact("2026-03-14")
     history.append(make_record("c", night="2026-03-15"))
     (history.folder / "metrics/night=2026-03-15/.run-d.parquet.tmp").write_bytes(b"PAR1 torn")
     return history

@@ -1,15 +1,16 @@
-"""A history returns every appended run once, compacted or not, and reports unreadable files."""
+"""A history returns every appended run once, and reports unreadable files."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History, HistoryFilter, Metric, store
-from analysis.history.files import HistoryPartition
+from analysis.history import History, HistoryFilter, Metric
+from analysis.history.files import night_file
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
 from tests.analysis.history.records import LOST, NIGHT, P95, make_record
 
@@ -51,8 +52,6 @@ def test_appended_runs_read_back(history: History) -> None:
 def test_a_run_is_in_the_history_once(history: History) -> None:
     assert history.append(make_record())
     assert not history.append(make_record(verdict="failed"))
-    history.compact(NIGHT)
-    assert not history.append(make_record(verdict="failed"))
     assert [row["verdict"] for row in history.runs().to_pylist()] == ["passed"]
 
 
@@ -60,21 +59,7 @@ def test_a_run_is_in_the_history_once(history: History) -> None:
 def test_a_run_is_in_only_one_night(history: History, other: str) -> None:
     assert history.append(make_record())
     assert not history.append(make_record(night=other))
-    history.compact(NIGHT)
-    assert not history.append(make_record(night=other))
     assert history.runs()["night"].to_pylist() == [NIGHT]
-
-
-def test_compacting_leaves_one_file_a_table_and_the_same_rows(history: History) -> None:
-    for run in ("a", "b", "c"):
-        history.append(make_record(run, metrics=() if run == "b" else make_record().metrics))
-    before = [table.to_pylist() for table in (history.runs(), history.metrics(), history.expectations())]
-    history.compact(NIGHT)
-    history.compact(NIGHT)
-    after = [table.to_pylist() for table in (history.runs(), history.metrics(), history.expectations())]
-    assert after == before
-    files = sorted(str(path.relative_to(history.folder)) for path in history.folder.rglob("*.parquet"))
-    assert files == [f"{table}/night={NIGHT}/night.parquet" for table in (EXPECTATIONS, METRICS, RUNS)]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +94,8 @@ def test_the_tables_are_of_the_same_runs_and_every_problem_is_named(history: His
     for run in ("a", "b", "c"):
         history.append(make_record(run))
     history.append(make_record("d", suite="full"))
-    for table, run in ((RUNS, "a"), (METRICS, "b"), (EXPECTATIONS, "c")):
-        HistoryPartition.for_night(history.folder, table, NIGHT).of_run(run).write_bytes(b"torn")
+    for table in (RUNS, METRICS, EXPECTATIONS):
+        night_file(history.folder, table, NIGHT).with_name("torn.parquet").write_bytes(b"torn")
     where = HistoryFilter(suite="quick")
     found, metrics, expectations = history.tables(where)
     assert len(history.problems) == 3
@@ -130,63 +115,57 @@ def test_history_and_runs_may_move_together(tmp_path: Path) -> None:
 def test_metrics_without_their_run_do_not_count(history: History) -> None:
     history.append(make_record("a"))
     history.append(make_record("b"))
-    HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("b").unlink()  # as a crash leaves it
-    assert set(history.metrics()["run"].to_pylist()) == {"a"}
-    history.compact(NIGHT)
+    file = night_file(history.folder, RUNS, NIGHT)
+    rows = pq.read_table(file, partitioning=None)
+    pq.write_table(rows.filter(pc.equal(rows["run"], "a")), file)  # as a crash leaves it
     assert set(history.metrics()["run"].to_pylist()) == {"a"}
     assert history.append(make_record("b"))
     assert history.metrics().num_rows == 4
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 this is no Parquet", b"\x00" * 5000])
-def test_a_damaged_file_is_reported_and_kept_by_compacting(history: History, content: bytes) -> None:
+@pytest.mark.parametrize("table", [RUNS, METRICS])
+def test_a_damaged_file_affects_only_its_table_and_is_kept(
+    history: History, table: str, content: bytes
+) -> None:
     history.append(make_record("a"))
-    history.append(make_record("b"))
-    damaged = HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("b")
+    damaged = night_file(history.folder, table, NIGHT)
+    whole = damaged.read_bytes()
     damaged.write_bytes(content)
-    assert set(history.metrics()["run"].to_pylist()) == {"a"}
+    assert runs(history) == ([] if table == RUNS else ["a"])
+    assert history.metrics().num_rows == 0
     (problem,) = history.problems
     assert problem.startswith(f"{damaged} is damaged")
-    history.compact(NIGHT)
-    assert damaged.read_bytes() == content
-    assert runs(history) == ["a", "b"]
-
-
-@pytest.mark.parametrize("table", [RUNS, METRICS])
-def test_a_damaged_night_file_affects_only_its_table(history: History, table: str) -> None:
-    history.append(make_record("a"))
-    history.compact(NIGHT)
-    whole = {each: HistoryPartition.for_night(history.folder, each, NIGHT).whole for each in (RUNS, METRICS)}
-    mended = whole[table].read_bytes()
-    whole[table].write_bytes(b"torn")
     history.append(make_record("b"))
-    history.compact(NIGHT)
-    whole[table].write_bytes(mended)  # from a backup
+    assert damaged.with_suffix(".damaged").read_bytes() == content
+    assert set(history.metrics()["run"].to_pylist()) == {"b"}
+    (problem,) = history.problems
+    assert problem.startswith(str(damaged.with_suffix(".damaged")))
+    damaged.with_name("backup.parquet").write_bytes(whole)
     assert runs(history) == ["a", "b"]
     assert history.metrics()["run"].to_pylist() == ["a", "a", "b", "b"]
 
 
-def test_a_night_may_be_compacted_while_it_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    for run in ("a", "b", "c"):
+def test_files_of_single_runs_are_read_and_a_run_counts_once(history: History) -> None:
+    for run in ("a", "b"):
         history.append(make_record(run))
-    other, real = History(history.folder), store.read_rows
-
-    def compacted_first(path: Path, table: str, run: str | None = None) -> pa.Table:
-        monkeypatch.setattr(store, "read_rows", real)
-        other.compact(NIGHT)
-        return real(path, table, run)
-
-    monkeypatch.setattr(store, "read_rows", compacted_first)
-    assert runs(history) == ["a", "b", "c"]
+        for table in (RUNS, METRICS, EXPECTATIONS):  # as earlier versions wrote them
+            night = night_file(history.folder, table, NIGHT)
+            night.with_name(f"run-{run}.parquet").write_bytes(night.read_bytes())
+            if run == "a":
+                night.unlink()
+    assert runs(history) == ["a", "b"]
+    assert not history.append(make_record("a"))
+    assert history.append(make_record("c"))
+    assert history.metrics()["run"].to_pylist() == ["a", "a", "b", "b", "c", "c"]
     assert history.problems == []
 
 
-def test_concurrent_appending_and_compacting_is_safe(history: History) -> None:
+def test_concurrent_appending_is_safe(history: History) -> None:
     def work(number: int) -> None:
         mine = History(history.folder)
         for count in range(3):
             mine.append(make_record(f"run-{number}-{count}"))
-            mine.compact(NIGHT)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
@@ -198,37 +177,18 @@ def test_concurrent_appending_and_compacting_is_safe(history: History) -> None:
 
 def test_foreign_files_are_reported_and_untouched(history: History) -> None:
     history.append(make_record("a"))
-    night = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
-    (night.path / "notes.txt").write_text("mine")
-    pq.write_table(pa.table({"x": [1]}), night.of_run("theirs"))
+    night = night_file(history.folder, RUNS, NIGHT).parent
+    (night / "notes.txt").write_text("mine")
+    pq.write_table(pa.table({"x": [1]}), night / "theirs.parquet")
     (history.folder / RUNS / "night=yesterday").mkdir()
     assert runs(history) == ["a"]
     assert [problem.removeprefix(f"{history.folder}/{RUNS}/") for problem in history.problems] == [
         f"night={NIGHT}/notes.txt is not a file of the history: left out",
-        f"night={NIGHT}/run-theirs.parquet is not a file of a history: it has no column `schema`: left out",
-        "night=yesterday is not a night of the history: left out",
+        f"night={NIGHT}/theirs.parquet is not a file of a history: it has no column `schema`: left out",
+        "night=yesterday is not a file of the history: left out",
     ]
-    history.compact(NIGHT)
-    assert (night.path / "notes.txt").exists()
-    assert night.of_run("theirs").exists()
-
-
-def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) -> None:
-    history.append(make_record("a"))
-    night = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
-    night.of_run("b").write_bytes(night.of_run("a").read_bytes())
-    assert runs(history) == ["a"]
-    said = f"{night.of_run('b')} holds rows of a run other than the one in its name: left out"
-    assert history.problems == [said]
-
-
-def test_a_damaged_run_can_be_appended_again(history: History) -> None:
-    history.append(make_record("a"))
-    HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("a").write_bytes(b"torn")
-    assert runs(history) == []
-    assert history.append(make_record("a"))
-    assert runs(history) == ["a"]
-    assert history.problems == []
+    assert history.append(make_record("b"))
+    assert {"notes.txt", "theirs.parquet"} <= {path.name for path in night.iterdir()}
 
 
 def test_an_unwritable_history_is_reported(tmp_path: Path) -> None:
@@ -260,36 +220,7 @@ def test_a_record_with_unstorable_values_is_refused(field: str, value: object, w
 @pytest.mark.parametrize("seed", [(1 << 64) - 1, 1 << 63, 1 - (1 << 64), (1 << 63) - 1, -(1 << 63), 0])
 def test_every_possible_seed_is_stored(history: History, seed: int) -> None:
     history.append(make_record(seed=seed))
-    history.compact(NIGHT)
     (row,) = history.runs().to_pylist()
     assert int(row["large_seed"] or row["seed"]) == seed
     assert (row["seed"] is None) == bool(row["large_seed"])
     assert history.problems == []
-
-
-def test_the_number_of_files_of_a_night_is_bounded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LOOSE_MAX", 4)
-    for number in range(12):
-        history.append(make_record(f"run-{number:02}"))
-        assert len(HistoryPartition.for_night(history.folder, RUNS, NIGHT).single()) <= 4
-    assert runs(history) == [f"run-{number:02}" for number in range(12)]
-    assert history.metrics().num_rows == 2 * 12
-
-
-@pytest.mark.slow
-def test_a_new_run_is_searched_once_in_each_night(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    for day in range(10, 20):
-        history.append(make_record(f"run-{day}", night=f"2026-03-{day}"))
-        history.compact(f"2026-03-{day}")
-    opened = []
-    real = pq.ParquetFile
-    monkeypatch.setattr(
-        pq, "ParquetFile", lambda path, **options: (opened.append(path), real(path, **options))[1]
-    )
-    for number in range(20):
-        history.append(make_record(f"new-{number}", night="2026-03-20"))
-    assert len(opened) <= 10
-    other = History(history.folder)
-    assert other.append(make_record("theirs", night="2026-03-19"))
-    other.compact("2026-03-19")
-    assert not history.append(make_record("theirs", night="2026-03-20"))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.history import History
-from analysis.history.files import HistoryPartition
+from analysis.history.files import night_file
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 from analysis.history.metrics import unit_of
 from experiments.records.summary import METRICS as SUMMARY_METRICS
@@ -359,6 +359,6 @@ def _write(folder: Path, table: str, rows: pa.Table, year: _Calendar, suite: str
     rows = rows.append_column("suite", pa.repeat(pa.scalar(suite), count))
     fitted = rows.select(SCHEMAS[table].names).cast(SCHEMAS[table]).combine_chunks()
     for night in range(year.nights):
-        partition = HistoryPartition.for_night(folder, table, night_of(night, year.first))
-        partition.path.mkdir(parents=True)
-        pq.write_table(fitted.slice(ends[night], ends[night + 1] - ends[night]), partition.whole)
+        file = night_file(folder, table, night_of(night, year.first))
+        file.parent.mkdir(parents=True)
+        pq.write_table(fitted.slice(ends[night], ends[night + 1] - ends[night]), file)

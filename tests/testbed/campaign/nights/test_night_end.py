@@ -127,7 +127,6 @@ def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
 @pytest.mark.parametrize(
     ("owner", "name", "kind", "said", "code"),
     [
-        (History, "compact", AnalysisError, "the history was not compacted", 0),
         (checking, "check_night", OSError, "the night was not checked", 1),
         (analysis.pages.nights, "write_site", ZeroDivisionError, "the morning page was not written", 0),
         (pruning, "plan_pruning", AnalysisError, "no room was made on the disk", 0),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.history import History, Metric
-from analysis.history.files import HistoryPartition
+from analysis.history.files import night_file
 from analysis.history.history_schemas import RUNS
 from experiments.loader import load_experiment
 from experiments.records.json_files import read_json
@@ -93,11 +93,11 @@ def test_json_has_settings_machine_and_metrics_as_objects(history, capsys):
 
 
 def test_a_damaged_file_is_named_and_the_rest_is_shown(history, capsys):
-    damaged = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("run-a")
+    damaged = night_file(history.folder, RUNS, NIGHT).with_name("torn.parquet")
     damaged.write_bytes(b"torn")
     assert cutset(["history", "--format", "json"]) == 1
     captured = capsys.readouterr()
-    assert captured.out.count("\n") == 2
+    assert captured.out.count("\n") == 3
     assert captured.err.startswith(f"cutset: {damaged} is damaged")
     assert captured.err.count("\n") == 1
 
