@@ -23,8 +23,8 @@ from systems.images.store import ensure_unpacked, root_of
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import TemplateContext, program_of
 from testbed.errors import MachineError
+from testbed.execution.contacts import member_of
 from testbed.faults.clocks import wrong_clocks
-from testbed.runner.contacts import member_of
 from testbed.sandbox.requirements import has_other_users, search_path
 from topologies.document import dotted, read_document
 from topologies.errors import InputError

@@ -18,9 +18,10 @@ from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
 from testbed.backends.message_watcher import MessageWatcher
 from testbed.backends.simulated_files import Files, time_ns
-from testbed.backends.simulator import PhasedSimulation, infrequent_collections
+from testbed.backends.simulator import infrequent_collections
+from testbed.backends.virtual_world import VirtualWorld
+from testbed.execution.record import RunRecordWriter
 from testbed.interrupts import noted_interrupts
-from testbed.runner.record import RunRecordWriter
 
 NOWHERE = Path("/nonexistent")  # path of a run without files; nothing is read or written there
 
@@ -79,7 +80,7 @@ def simulate_in_memory(
     sent: Sent | None = None if watcher is None else watcher.sent
     failure = None
     with infrequent_collections(), noted_interrupts() as interrupts:
-        simulation = PhasedSimulation(plan, record, files, build, interrupts, sent=sent)
+        simulation = VirtualWorld(plan, record, files, build, interrupts, sent=sent)
         if watcher is not None:
             watcher.begin(simulation)
         try:

@@ -10,7 +10,7 @@ from node.core.errors import NodeFailureError
 from node.core.message_layout import Codec
 from node.sim.process import Node
 from node.systems import codec_of
-from testbed.backends.simulator import PhasedSimulation
+from testbed.backends.virtual_world import VirtualWorld
 
 MESSAGES_MAX = 200_000
 """Messages kept for a diagram."""
@@ -38,14 +38,14 @@ class MessageWatcher:
     kept_us: tuple[int, int] | None = None
     messages: list[SeenMessage] = field(default_factory=list)
     _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _simulation: PhasedSimulation | None = None
+    _simulation: VirtualWorld | None = None
 
     @classmethod
     def for_system(cls, system: str, kept_us: tuple[int, int] | None = None) -> "MessageWatcher":
         """Return a watcher for a run of this system."""
         return cls(codec_of(system) or Codec([]), kept_us)
 
-    def begin(self, simulation: PhasedSimulation) -> None:
+    def begin(self, simulation: VirtualWorld) -> None:
         """Note the run that begins."""
         self._simulation = simulation
 

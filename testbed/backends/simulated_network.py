@@ -22,10 +22,10 @@ from node.sim.wires import Hop, LinkLine, SimulatedLan, Wires
 from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
+from testbed.execution.contacts import Contacts
+from testbed.execution.specs import node_specs
 from testbed.faults.application import AppliedChange, Change
 from testbed.faults.clocks import wrong_clocks
-from testbed.runner.contacts import Contacts
-from testbed.runner.specs import node_specs
 from topologies.jitter import deviation
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, RateCurve

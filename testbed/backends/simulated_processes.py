@@ -132,13 +132,14 @@ class SimulatedProcesses:
         hosts = {process.name: process.host for process in plan.processes}
         return tuple(ProcessRecord(each.name, hosts[each.name], exit=each.exit) for each in self._generations)
 
-    def everything_delivered(self) -> bool:
-        """Return whether no acknowledgement is pending and each client has, in order, all acknowledged
-        events.
-        """
+    def all_silent(self) -> bool:
+        """Return whether no process waits for an acknowledgement."""
         nodes = self.network.nodes.values()
-        if not all(node.finished or node.machine.progress().silent for node in nodes):
-            return False
+        return all(node.finished or node.machine.progress().silent for node in nodes)
+
+    def all_delivered(self) -> bool:
+        """Return whether each client has, in order, all acknowledged events."""
+        nodes = self.network.nodes.values()
         published = highest([self._published, *(node.machine.progress().published for node in nodes)])
         delivered = [client.machine.progress().delivered for client in self._clients()]
         return reached(published, delivered, self.declared.contract)

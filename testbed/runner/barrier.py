@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from testbed.runner.record import Post
+from testbed.execution.record import Post
 
 
 class Barrier(StrEnum):

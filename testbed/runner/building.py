@@ -1,4 +1,4 @@
-"""The first phase: builds network, captures, probes and node processes until all initial nodes are ready.
+"""The first phase: builds network and captures, probes, and starts processes until all are ready.
 
 The launcher starts first, because it imports the nodes' code while the network is built. It starts nodes
 last, so that the probes measure an idle network.
@@ -12,10 +12,13 @@ from dataclasses import replace
 
 from experiments.planned.plan import Plan
 from experiments.records.observations import When
-from experiments.records.run_record import RunPhase, TcpRecord
+from experiments.records.run_record import TcpRecord
 from testbed.assignment import Assignment, assigned_part, changes_here
 from testbed.capturing.capture_commands import TcpdumpPoint
 from testbed.capturing.captures import TcpdumpCaptures
+from testbed.execution.contacts import Contacts
+from testbed.execution.record import RunRecordWriter
+from testbed.execution.specs import node_specs
 from testbed.faults.clocks import Clocks
 from testbed.links.selection import select_emulator
 from testbed.links.wiring import links_without_emulator
@@ -24,12 +27,9 @@ from testbed.network.routing.daemons import RoutingDaemons
 from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers
-from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import OwnDisks, own_disks
 from testbed.runner.disks.slow_disks import SlowDisks, slow_disks
-from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext, Termination
-from testbed.runner.specs import node_specs
 from testbed.runner.throttles import EVERY_VARIABLE, Throttles, throttled
 from testbed.sandbox.outside import RUN_VARIABLE
 from testbed.traffic import TrafficGenerators
@@ -47,12 +47,10 @@ async def build(
     barriers: Barriers,
     stack: AsyncExitStack,
 ) -> RunContext:
-    """Build the part of the plan that is assigned to this machine; `stack` releases it.
+    """Build the network of the part of the plan that is assigned to this machine; `stack` releases it.
 
-    If the run has to end meanwhile, returns what has been built so far, or raises EndedEarlyError if there is
-    no network yet. Raises MachineError, TestbedError.
+    Raises EndedEarlyError if the run has to end meanwhile, MachineError, TestbedError.
     """
-    record.phase(RunPhase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))
     slow = SlowDisks(slow_disks(plan), record.problem)
     processes.on_suspends = slow.take
@@ -110,11 +108,11 @@ async def build(
     throttles.make()
     for name, spec in specs.items():
         spec["control_groups"] = throttles.entries(name)
-    await termination.or_done(_start_all(context))
     return context
 
 
-async def _start_all(context: RunContext) -> None:
+async def start_all(context: RunContext) -> None:
+    """Start captures, routing and the processes that do not join later; return when they are ready."""
     points = [TcpdumpPoint(*point) for point in context.network.capture_points()]
     await context.captures.start(points, snaplen_bytes=context.plan.snaplen_bytes)
     await context.routing.start()
@@ -131,7 +129,6 @@ async def _start_all(context: RunContext) -> None:
             context.processes.start(context.specs[name])
         await context.processes.wait_ready(together, at_most_s)
     context.note_processes()
-    context.record.time("ready_ns")
 
 
 async def probe(context: RunContext, when: When) -> None:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from testbed.runner.record import RunRecordWriter
+from testbed.execution.record import RunRecordWriter
 from testbed.sandbox.channel import FD_VARIABLE, SandboxChannel
 
 Message = dict[str, Any]

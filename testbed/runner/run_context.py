@@ -14,6 +14,8 @@ from experiments.records.run_record import Outcome
 from testbed.assignment import Assignment
 from testbed.capturing.captures import TcpdumpCaptures
 from testbed.errors import TestbedError
+from testbed.execution.contacts import Contacts
+from testbed.execution.record import RunRecordWriter
 from testbed.faults.application import Numbered
 from testbed.faults.clocks import Clocks
 from testbed.links.emulator import LinkEmulator
@@ -21,11 +23,9 @@ from testbed.network.network import Network
 from testbed.network.routing.daemons import RoutingDaemons
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
-from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import OwnDisks
 from testbed.runner.disks.slow_disks import SlowDisks
 from testbed.runner.processor_use import used_s
-from testbed.runner.record import RunRecordWriter
 from testbed.runner.throttles import Throttles
 from testbed.traffic import TrafficGenerators
 

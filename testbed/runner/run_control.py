@@ -25,11 +25,11 @@ from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
+from testbed.execution.record import RUNNER_LOG, record_crash
 from testbed.interrupts import handling
 from testbed.network.routing.daemons import check_routing, routing_versions
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources
-from testbed.runner.record import RUNNER_LOG, record_crash
 from testbed.runner.throttles import EVERY_VARIABLE, throttled
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
@@ -39,7 +39,7 @@ from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 from testbed.traffic import check_generator, generator_versions
 
 Follow = Callable[[dict[str, Any]], None]
-"""Called with each message of the run (see `testbed.runner.record`), and with {} if none came for a while."""
+"""Called with each message of the run (`testbed.execution.record`), and with {} if none came for a while."""
 
 LOOK_S = 0.25
 DISK_RESERVE_BYTES = 128 << 20

@@ -1,4 +1,4 @@
-"""The second phase: publishers publish and faults are applied at their times; the CLI is notified of both.
+"""The second phase: faults are applied at their times, while publishers publish.
 
 It lasts for the plan's duration, or until the user leaves the prompt (`testbed.runner.prompt_session`).
 
@@ -9,8 +9,6 @@ delays nothing.
 """
 
 import asyncio
-import contextlib
-import os
 import shutil
 import signal
 import time
@@ -20,21 +18,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from experiments.planned.changes import LinkChange, ProcessAction, ProcessChange
-from experiments.records.run_record import RunPhase
 from testbed.errors import TestbedError
-from testbed.faults.application import LATE_NS, Change, apply_changes
+from testbed.execution.specs import spec_for_restart
+from testbed.faults.application import Change, apply_changes
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess
-from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
-from testbed.runner.specs import spec_for_restart
 from testbed.runner.triggered import apply_triggered, waits
 from testbed.steady_clock import steady_clock
 
-LEAD_NS = 200_000_000
-"""From "go" to time 0, so that every driver receives it before."""
 SAVE_PERIOD_S = 5.0
-FIFO_PRIORITY = 1
 END_TIMEOUT_S = 20.0
 """How long to wait until a process that was just killed is gone."""
 START_TIMEOUT_S = 20.0
@@ -134,49 +127,6 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         for task in triggered:
             task.cancel()
         await asyncio.gather(*triggered, return_exceptions=True)  # stopped processes continue
-
-
-async def run_workload(context: RunContext, until: Until = until_duration_is_over) -> None:
-    """Run from time 0 until `until` is done, or the run has to end early."""
-    release: Mapping[str, Any] = {}
-
-    async def meet() -> None:
-        nonlocal release
-        release = await context.barriers.wait(Barrier.READY)
-
-    if context.termination.requested or not await context.termination.or_done(meet()):
-        return
-    _raise_priority(context)
-    zero_ns = time.time_ns() + LEAD_NS if context.barriers.alone else release["zero_ns"]
-    context.record.time("zero_ns", zero_ns)
-    late_ns = time.time_ns() - zero_ns
-    if late_ns > LATE_NS:
-        context.record.problem(
-            f"time 0 was received {late_ns / 1e9:.1f} s late: all changes due by then are late"
-        )
-    context.measure_processors(at_zero=True)
-    context.network.begin_traces(zero_ns)
-    context.processes.go(zero_ns)
-    context.record.phase(RunPhase.RUNNING)
-    context.record.notify("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)
-    context.traffic.begin(zero_ns)
-    async with ProcessStarter(context) as starter:
-        await context.termination.or_done(until(context, starter, zero_ns))
-    context.processes.stop_drivers()
-    context.record.time("stopped_ns")
-
-
-def _raise_priority(context: RunContext) -> None:
-    """Raise the priority of this process, which applies faults, and of the launcher, which restarts nodes.
-
-    So faults are on time even if all processors are busy. Both need little processor time. Real-time
-    scheduling needs privileges (sched(7)); processes started later do not inherit it.
-    """
-    with contextlib.suppress(PermissionError):
-        for process in (0, context.processes.launcher_pid):
-            os.sched_setscheduler(
-                process, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY)
-            )
 
 
 def applier(context: RunContext, starter: ProcessStarter) -> Callable[[Change], Awaitable[Applied]]:

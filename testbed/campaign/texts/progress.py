@@ -1,7 +1,7 @@
 """Progress of one run on standard error: a live line on a terminal, plain lines elsewhere.
 
 Both show the phase, elapsed and total time, events per second at a client, and problems and changes of links
-and processes as they happen. They only read the run's messages (`testbed.runner.record`).
+and processes as they happen. They only read the run's messages (`testbed.execution.record`).
 """
 
 import sys

@@ -14,7 +14,7 @@ Messages are lines of JSON. The controller sends
     {"do": "stop", "why": TEXT}            to the run: end in order
     {"do": "bye"}                          the files are shipped, or never will be: end
 
-The supervisor sends the messages of the run (`testbed.runner.record`), each with its number `n`, so that a
+The supervisor sends the messages of the run (`testbed.execution.record`), each with its number `n`, so that a
 controller that reconnects misses none. Messages that are soon out of date (`PASSING`) have no number and are
 not repeated. After the run it sends {"did": "ended"}.
 """

@@ -19,10 +19,10 @@ from experiments.records.json_files import write_json
 from experiments.records.run_record import Outcome
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
+from testbed.execution.record import RUNNER_LOG, record_crash
 from testbed.json_lines import Message, line_of
 from testbed.machines.agent import files
 from testbed.machines.agent.attachment import PASSING, Attachment, RetainedMessages
-from testbed.runner.record import RUNNER_LOG, record_crash
 from testbed.runner.throttles import throttled
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel, make_tunnels

@@ -21,7 +21,7 @@ VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
 NEVER = "{expect: [latency.p99_ms <= 0.001]}"
 NO_TIME = "{duration: 10min}"  # within a budget of a minute it is left out
 NIGHT = "2026-11-21"
-IN_A_RUN = "testbed.backends.simulator:PhasedSimulation._drain"
+IN_A_RUN = "testbed.execution.phases:drain"
 """A function that each run calls when it is partly done."""
 
 

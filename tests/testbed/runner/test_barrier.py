@@ -2,13 +2,16 @@
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from testbed.runner import running
+from testbed.execution.phases import workload
+from testbed.runner import local_world
 from testbed.runner.barrier import Barrier, Barriers
+from testbed.runner.local_world import LocalWorld
 from testbed.runner.run_context import Termination
 
 S = 1_000_000_000
@@ -25,7 +28,6 @@ class Played:
         self.termination = Termination()
         self.told: list[dict[str, Any]] = []
         self.barriers = Barriers(self.told.append, alone=False)
-        self.plan = SimpleNamespace(duration_us=1)
         self.network = SimpleNamespace(begin_traces=lambda zero_ns: None)
         self.traffic = SimpleNamespace(begin=lambda zero_ns: None)
         self.record = SimpleNamespace(
@@ -33,8 +35,9 @@ class Played:
             problem=self.problems.append,
             phase=lambda _: None,
             notify=lambda *_, **__: None,
+            content=SimpleNamespace(plan=SimpleNamespace(duration_us=1)),
         )
-        self.processes = SimpleNamespace(go=self.went.append, stop_drivers=lambda: None)
+        self.processes = SimpleNamespace(go=self.went.append, stop_drivers=lambda: None, launcher_pid=0)
 
     def measure_processors(self, *, at_zero: bool) -> None:
         """Do nothing: no process runs."""
@@ -47,13 +50,17 @@ class Played:
         async def until(*_: Any) -> None:
             pass
 
-        await running.run_workload(self, until)
+        world: Any = LocalWorld(self.record, self.termination, self.barriers, until, AsyncExitStack())
+        world._context = self
+        zero_ns = await world.time_0()
+        if zero_ns is not None:
+            await workload(world, zero_ns)
 
 
 @pytest.fixture(autouse=True)
 def _as_others_are(monkeypatch):
     """Keep the priority of the tests' own process."""
-    monkeypatch.setattr(running, "_raise_priority", lambda _: None)
+    monkeypatch.setattr(local_world, "raise_priority", lambda _: None)
 
 
 def told_zero(ago_s: float) -> tuple[Played, int]:

@@ -11,11 +11,11 @@ import pytest
 from experiments.loader import load_experiment
 from experiments.planned.changes import LinkChange
 from testbed.errors import TestbedError
+from testbed.execution.record import RunRecordWriter
 from testbed.faults.application import Change
 from testbed.faults.interactive import open_ended
 from testbed.links.emulator import Applied
 from testbed.runner.fault_injector import FaultInjector
-from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext
 from tests.testbed.runner.live import write_experiment
 from tests.virtual_runs import prepared

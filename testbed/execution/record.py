@@ -35,6 +35,9 @@ Post = Callable[[dict[str, Any]], object]
 class RunRecordWriter:
     """The record of a run so far. post: sends messages to the CLI, which follows the run."""
 
+    now_ns: Callable[[], int] = time.time_ns
+    """The clock of the run; virtual time has another."""
+
     def __init__(self, directory: RunDirectory, post: Post) -> None:
         self.directory = directory
         self.content = directory.read_run()
@@ -55,10 +58,8 @@ class RunRecordWriter:
         self.notify("phase", phase=phase)
 
     def time(self, name: str, time_ns: int | None = None) -> int:
-        """Record the time of an event (a key of `times`): now, or this CLOCK_REALTIME instant. Return the
-        time.
-        """
-        noted = time.time_ns() if time_ns is None else time_ns
+        """Record the time of an event (a key of `times`): now, or this instant. Return the time."""
+        noted = self.now_ns() if time_ns is None else time_ns
         self.note(times=replace(self.content.times, **{name: noted}))
         return noted
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
 from experiments.declared import Contract, default_declaration
 from experiments.planned.draining import highest, lowest, reached
-from experiments.records.run_record import Times
+from testbed.execution.phases import drain
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.draining import drain
+from testbed.runner.barrier import Barriers
+from testbed.runner.local_world import LocalWorld
 from testbed.runner.run_context import Termination
 
 ALL = Contract()
@@ -50,20 +52,20 @@ class Draining:
         self._lines = asyncio.StreamReader()
         self.processes._launcher = SimpleNamespace(stdout=self._lines)
         self._reading = asyncio.create_task(self.processes._read())
+        plan = SimpleNamespace(drain_us=drain_us, declared=default_declaration())
         record = SimpleNamespace(
-            content=SimpleNamespace(times=Times(stopped_ns=0)),
+            content=SimpleNamespace(plan=plan),
             phase=lambda _: None,
             notify=self.told.append,
             time=self._note,
         )
-        context = SimpleNamespace(
-            record=record, termination=Termination(),
-            plan=SimpleNamespace(drain_us=drain_us, declared=default_declaration()),
+        barriers = Barriers(lambda _: None, alone=True)
+        world: Any = LocalWorld(record, Termination(), barriers, None, AsyncExitStack())
+        world._context = SimpleNamespace(
             processes=self.processes,
-            barriers=SimpleNamespace(alone=True),
             having=lambda trait: self.drivers if trait == "publisher" else self.clients,
-        )  # fmt: skip
-        self.over = asyncio.create_task(drain(context))
+        )
+        self.over = asyncio.create_task(drain(world))
 
     def _note(self, name: str) -> None:
         self.drained = name == "drained_ns"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from experiments.records.rundir import RunDirectory
-from testbed.runner.specs import node_specs
+from testbed.execution.specs import node_specs
 from tests.plans import plan_of
 from tests.virtual_runs import experiment_in
 

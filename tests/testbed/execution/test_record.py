@@ -13,8 +13,8 @@ from experiments.files.whole_files import write_whole
 from experiments.records.observations import CpuSample
 from experiments.records.run_record import RunPhase
 from experiments.records.rundir import RunDirectory
-from testbed.runner import record as record_module
-from testbed.runner.record import RunRecordWriter
+from testbed.execution import record as record_module
+from testbed.execution.record import RunRecordWriter
 from tests.run_json import set_run
 
 

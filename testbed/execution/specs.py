@@ -8,9 +8,9 @@ from experiments.declared import Trait
 from experiments.planned.plan import Plan, ProcessPlan
 from experiments.records.rundir import RunDirectory
 from node.core.wrong_clock import WrongClock
+from testbed.execution.contacts import Contacts
 from testbed.faults.clocks import wrong_clocks
 from testbed.programs import launches_of, members_of
-from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import ON_OWN_DISK, own_disks
 from testbed.runner.disks.slow_disks import slow_disks
 

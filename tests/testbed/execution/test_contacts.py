@@ -8,8 +8,8 @@ import pytest
 
 from experiments.records.rundir import RunDirectory
 from testbed.backends.simulated_network import make_specs
-from testbed.runner.contacts import STAYS_US, Contacts
-from testbed.runner.specs import node_specs, spec_for_restart
+from testbed.execution.contacts import STAYS_US, Contacts
+from testbed.execution.specs import node_specs, spec_for_restart
 from tests.plans import plan_named
 
 
