@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from math import isfinite
@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
+from analysis.pages.report.formatting import aligned
 from analysis.sql.questions import QueryResult
 from experiments.files.sanitize import sanitize
 
@@ -40,11 +41,11 @@ def lines(answer: QueryResult, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
             shown.append([_shown(value) for value in row.values()])
         count += batch.num_rows
     heads = [sanitize(name) for name in answer.columns.names]
-    right = [_is_number(field.type) for field in answer.columns]
-    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
-    yield _line(heads, widths, right)
-    yield "  ".join("-" * width for width in widths)
-    yield from (_line(row, widths, right) for row in shown)
+    right = [place for place, field in enumerate(answer.columns) if _is_number(field.type)]
+    head, *rest = aligned([heads, *shown], right)
+    yield head
+    yield "  ".join("-" * max(map(len, column)) for column in zip(heads, *shown, strict=True))
+    yield from rest
     more = f", first {len(shown)} shown; --format csv writes all" if count > len(shown) else ""
     yield f"({count} row{'' if count == 1 else 's'}{more})"
 
@@ -111,14 +112,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     return [_finite(each) for each in value] if isinstance(value, list) else value
-
-
-def _line(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    cells = (
-        value.rjust(width) if to_right else value.ljust(width)
-        for value, width, to_right in zip(values, widths, right, strict=True)
-    )
-    return "  ".join(cells).rstrip()
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Pictures as SVG: lines, boxes and texts, each with a class of the picture's style sheet.
+"""Pictures as SVG: lines and texts, each with a class of the picture's style sheet.
 
 Coordinates are pixels from the upper left corner. The style sheet gives `.paper` its colour. `element`
 creates all elements and escapes attribute values.
@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-
-from topologies.drawing.layout import LabelBox
 
 Point = tuple[float, float]
 Attributes = Mapping[str, str | float]
@@ -46,19 +44,6 @@ class SvgDrawing:
         """Draw a line of text with its baseline at y."""
         place: Attributes = {"x": x, "y": y, "text-anchor": anchor, "class": style}
         self.parts.append(element("text", place, plain(content)))
-
-    def box(self, box: LabelBox, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
-        """Draw a rectangle. stroke: the colour of its border, if not that of its class."""
-        place: Attributes = {
-            "x": box.x - box.width / 2,
-            "y": box.y - box.height / 2,
-            "width": box.width,
-            "height": box.height,
-            "rx": f"{radius:.0f}",
-            "class": style,
-        }
-        colour = {"style": f"stroke: {stroke}"} if stroke else {}
-        self.parts.append(element("rect", {**place, **colour}))
 
 
 def document(

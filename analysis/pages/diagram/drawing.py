@@ -6,6 +6,7 @@ area between its first and last message, with a fine line for each message while
 arrow without room for its label has it as a tooltip.
 """
 
+import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,11 +22,17 @@ from topologies.drawing.svg import Attributes, document, element
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A standalone SVG document and its intended size in pixels."""
+    """A standalone SVG document and its intended size in pixels. command: draws it again."""
 
     svg: str
     width: int
     height: int
+    command: str
+
+    @property
+    def encoded(self) -> str:
+        """The document in base64, so that a page is self-contained."""
+        return base64.b64encode(self.svg.encode()).decode()
 
 
 def diagram_svg(scene: Scene) -> Picture:
@@ -53,7 +60,7 @@ def diagram_svg(scene: Scene) -> Picture:
         style=STYLE,
         definitions=[element("clipPath", {"id": "area"}, area)],
     )
-    return Picture(svg, round(canvas.width), round(height))
+    return Picture(svg, round(canvas.width), round(height), scene.command)
 
 
 def _draw_heading(canvas: Canvas) -> None:
@@ -95,11 +102,11 @@ def _ticks(from_s: float, to_s: float) -> Iterator[float]:
 
 def _draw_disturbances(canvas: Canvas) -> None:
     for fault in canvas.scene.disturbances:
-        top = max(canvas.y(fault.start_s), TOP)
-        end = canvas.bottom if fault.end_s is None else min(canvas.y(fault.end_s), canvas.bottom)
+        top = max(canvas.y(fault.start), TOP)
+        end = canvas.bottom if fault.end is None else min(canvas.y(fault.end), canvas.bottom)
         size = {"width": canvas.width - 8 - LEFT + 6, "height": max(end - top, 1.0)}
         canvas.parts.append(element("rect", {"x": LEFT - 6, "y": top, **size, "class": "band"}))
-        for time_s, at in ((fault.start_s, top), (fault.end_s, end)):
+        for time_s, at in ((fault.start, top), (fault.end, end)):
             if time_s is not None and canvas.scene.from_s <= time_s <= canvas.scene.to_s:
                 canvas.line((LEFT - 6, at), (canvas.width - 8, at), "edge")
         name = top + 15 if end - top > 20 else top - 4

@@ -5,6 +5,7 @@ All times are seconds since time 0 of the run. This module depends on neither ta
 
 from dataclasses import dataclass
 
+from analysis.pages.charting.chart_model import ChartSpan
 from analysis.pages.diagram.ranks import Ranks
 
 
@@ -49,15 +50,6 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultBand:
-    """The duration of a fault; `end_s` is None if it lasted to the end of the run."""
-
-    label: str
-    start_s: float
-    end_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Scene:
     """The contents of a picture."""
 
@@ -66,7 +58,7 @@ class Scene:
     to_s: float
     lifelines: tuple[Lifeline, ...]  # from left to right
     arrows: tuple[Arrow, ...]  # by send time
-    disturbances: tuple[FaultBand, ...]
+    disturbances: tuple[ChartSpan, ...]
     left_out: tuple[str, ...]  # descriptions, as "36 heartbeats"
     messages: int  # number drawn; each message of a run counts
     command: str  # the command that draws it again

@@ -17,8 +17,8 @@ from analysis.jobs import transfers
 from analysis.messages.label import LABEL_COLUMNS
 from analysis.pages.diagram.message_selection import DiagramQuery, ExtraMessages, select_messages
 from analysis.pages.diagram.ranks import Ranks, ranks_of
-from analysis.pages.diagram.scene import FaultBand, Lifeline, Scene
-from analysis.pages.report.charts.bands import bands
+from analysis.pages.diagram.scene import Lifeline, Scene
+from analysis.pages.report.charts.charts import fault_spans
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.schemas import LOST
@@ -97,7 +97,11 @@ def make_scene(  # noqa: PLR0917 (independent parameters)
             Lifeline(host, hosts[host], colour_of(record.regions.index(hosts[host]))) for host in shown
         ),
         arrows=tuple(chosen.arrows),
-        disturbances=tuple(_disturbances(record, moment)),
+        disturbances=tuple(
+            span
+            for span in fault_spans(record)
+            if span.start < moment.to_s and (span.end is None or span.end > moment.from_s)
+        ),
         left_out=(*_other_streams(rows, wanted, shown_of_it, _ranks(record)), *chosen.left_out),
         messages=sum(len(arrow.flights) for arrow in chosen.arrows),
         command=drawn_by,
@@ -193,12 +197,6 @@ def _zero_ns(record: AnalysedRun) -> int:
 def _title(record: AnalysedRun, stream: int | None) -> str:
     name = str(record.experiment.get("name") or record.name)
     return name if stream is None else f"{name}, stream s{stream}"
-
-
-def _disturbances(record: AnalysedRun, moment: TimeWindow) -> Iterable[FaultBand]:
-    for band in bands(record):
-        if band.start_s < moment.to_s and (band.end_s is None or band.end_s > moment.from_s):
-            yield FaultBand(band.label, band.start_s, band.end_s)
 
 
 def _other_streams(

@@ -1,9 +1,8 @@
 """The space-time diagrams of the messages around each fault, for the page and beside it."""
 
-import base64
 from dataclasses import dataclass
 
-from analysis.pages.diagram.drawing import diagram_svg
+from analysis.pages.diagram.drawing import Picture, diagram_svg
 from analysis.pages.diagram.message_selection import DiagramQuery
 from analysis.pages.diagram.scene_builder import around_fault, fault_times, figure_name
 from analysis.pages.report.charts.bands import fault_label
@@ -23,15 +22,7 @@ class FaultDiagram:
     label: str
     path: str
     says: str  # description for screen readers
-    command: str  # the command that draws it again
-    width: int  # intended size in pixels
-    height: int
-    svg: str
-
-    @property
-    def encoded(self) -> str:
-        """The picture in base64, so that the page is self-contained."""
-        return base64.b64encode(self.svg.encode()).decode()
+    picture: Picture
 
 
 def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram, ...]:
@@ -57,10 +48,7 @@ def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram
                 label=labels.get(fault, fault),
                 path=path.relative_to(run.path).as_posix(),
                 says=says,
-                command=scene.command,
-                width=picture.width,
-                height=picture.height,
-                svg=picture.svg,
+                picture=picture,
             )
         )
     return tuple(made)

@@ -7,7 +7,7 @@ Also the titles of summary.json's headline numbers, and the text of their change
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import date
 
 from experiments.records.summary import METRICS, RECOVERY
@@ -122,11 +122,15 @@ def count_of(number_of: int, noun: str) -> str:
     return f"{number(number_of)}{_SPACE}{word}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines in columns of equal width."""
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Return rows as lines in columns of equal width. right: numbers of the columns aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     ]
 
 

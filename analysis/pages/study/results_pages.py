@@ -285,5 +285,31 @@ def _read(path: Path) -> tuple[MeasuredPoint, ...]:
     return from_json(_Measured, read_json(path), path).points if path.exists() else ()
 
 
+def write_paper_pages(folder: Path, points: Mapping[str, Sequence[tuple[str, MeasuredPoint]]]) -> list[Path]:
+    """Write NAME.md for each system into the folder of its studies and sweeps; return the files.
+
+    points: by system, each with the name of its directory in the folder.
+    """
+    pages = []
+    for system, measured in points.items():
+        lines = [f"# {system}: the paper's numbers and ours", ""]
+        for name in dict.fromkeys(point.name for _, point in measured):
+            mine = [point for _, point in measured if point.name == name]
+            reports = [f"[{each}]({each}/report.html)" for each, point in measured if point.name == name]
+            plans = [(system, name, point.parameters) for point in mine]
+            lines += [
+                f"## {name}",
+                "",
+                *numbers_of(name, mine, plans),
+                "",
+                f"Reports: {', '.join(reports)}",
+                "",
+            ]
+        page = folder / f"{system}.md"
+        write_whole(page, "\n".join(lines))
+        pages.append(page)
+    return pages
+
+
 if __name__ == "__main__":
     write_pages()

@@ -5,16 +5,16 @@ one tap only, the time of each packet is known at that tap only, so the lines ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from analysis.capture.pcap.segments import TCP
+from analysis.pages.charting.chart_model import ChartSpan
 from analysis.pages.diagram.drawing import Picture, diagram_svg
 from analysis.pages.diagram.message_selection import DiagramQuery, select_messages
 from analysis.pages.diagram.ranks import Ranks
-from analysis.pages.diagram.scene import FaultBand, Lifeline, Scene
+from analysis.pages.diagram.scene import Lifeline, Scene
 from analysis.pages.taps.spooling import TapQuestions
 from analysis.schemas import ARRIVED
 from analysis.taps.transfers import packet_types
@@ -48,16 +48,7 @@ class PacketRanks(Ranks):
 RANKS: Final = PacketRanks("", (), _TYPES, "", _COLOURS)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A silence with its picture. command: shows its packets."""
-
-    title: str
-    picture: Picture
-    command: str
-
-
-def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Moment | None:
+def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Picture | None:
     """Return the picture of a row of SILENCES; None if its connection has no packets to draw."""
     taps = asked.compared
     first, end = silence["from_ns"] - BEFORE_NS, silence["to_ns"] + AFTER_NS
@@ -76,15 +67,14 @@ def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Mom
         if paths and names[0] in taps.estimates
         else None
     )
-    title = f"{_end(silence, 'client')} and {_end(silence, 'server')}"
     scene = Scene(
-        title=title,
+        title=moment_title(silence),
         from_s=(first - zero_ns) / 1e9,
         to_s=(end - zero_ns) / 1e9,
         lifelines=tuple(Lifeline(name, name, colour_of(number)) for number, name in enumerate(names)),
         arrows=tuple(chosen.arrows),
         disturbances=(
-            FaultBand("silence", (silence["from_ns"] - zero_ns) / 1e9, (silence["to_ns"] - zero_ns) / 1e9),
+            ChartSpan("silence", (silence["from_ns"] - zero_ns) / 1e9, (silence["to_ns"] - zero_ns) / 1e9),
         ),
         left_out=chosen.left_out,
         messages=sum(len(arrow.flights) for arrow in chosen.arrows),
@@ -92,11 +82,13 @@ def moment(asked: TapQuestions, silence: Mapping[str, Any], command: str) -> Mom
         ranks=RANKS,
         error_ms=None if error_ns is None else error_ns / 1e6,
     )
-    return Moment(title, diagram_svg(scene), command)
+    return diagram_svg(scene)
 
 
-def _end(silence: Mapping[str, Any], which: str) -> str:
-    return f"{silence[which]} port {silence[f'{which}_port']}"
+def moment_title(silence: Mapping[str, Any]) -> str:
+    """Return the ends of the connection of a row of SILENCES."""
+    ends = (f"{silence[end]} port {silence[f'{end}_port']}" for end in ("client", "server"))
+    return " and ".join(ends)
 
 
 def _between_taps(

@@ -3,7 +3,6 @@
 It has no verdicts, since there is no configuration to compare with.
 """
 
-import base64
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Final
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, ChartSpan
 from analysis.pages.page_environment import environment
 from analysis.pages.report.formatting import EN_DASH, count_of, number
-from analysis.pages.taps.moments import moment
+from analysis.pages.taps.moments import moment, moment_title
 from analysis.pages.taps.spooling import TapQuestions
 from analysis.pages.taps.tables import tables
 from analysis.taps.crossing import MATCHED_MIN
@@ -39,14 +38,7 @@ def write_page(asked: TapQuestions, path: Path) -> None:
     shown = _apart(silences)
     charts = [_throughput(asked, shown), _retransmissions(asked, shown), *_delays(asked, shown)]
     moments = [
-        {
-            "title": made.title,
-            "encoded": base64.b64encode(made.picture.svg.encode()).decode(),
-            "width": made.picture.width,
-            "height": made.picture.height,
-            "command": made.command,
-            "when": _silence_text(silence, taps.zero_ns),
-        }
+        {"title": moment_title(silence), "picture": made, "when": _silence_text(silence, taps.zero_ns)}
         for silence in shown[:MOMENTS_MAX]
         if (made := moment(asked, silence, _command(asked, silence))) is not None
     ]

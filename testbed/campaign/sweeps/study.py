@@ -11,9 +11,15 @@ from typing import Any
 import click
 
 from analysis.errors import AnalysisError
-from analysis.pages.study.paper_page import write_paper_pages
 from analysis.pages.study.results import StudyResults
-from analysis.pages.study.results_pages import PAGES, MeasuredPoint, measured_study, measured_sweep, publish
+from analysis.pages.study.results_pages import (
+    PAGES,
+    MeasuredPoint,
+    measured_study,
+    measured_sweep,
+    publish,
+    write_paper_pages,
+)
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
 from experiments.campaigns.studies import StudyPlan, check_study
 from experiments.campaigns.studydir import RECORD, StudyDirectory, StudyRecord

@@ -129,11 +129,15 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
 
 def spans(record: AnalysedRun) -> tuple[ChartSpan, ...]:
     """Return the periods of faults, then those of background traffic."""
-    faults = tuple(
+    return fault_spans(record) + traffic_spans(record)
+
+
+def fault_spans(record: AnalysedRun) -> tuple[ChartSpan, ...]:
+    """Return the periods of faults."""
+    return tuple(
         ChartSpan(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
         for band in bands(record)
     )
-    return faults + traffic_spans(record)
 
 
 def _unproven(record: AnalysedRun, link: str) -> tuple[ChartSpan, ...]:

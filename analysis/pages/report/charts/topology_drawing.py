@@ -38,7 +38,7 @@ class DrawnRegion:
     inside: str  # "1 proxy, 1 driver, 2 clients", or "" if all regions have the same
 
     @property
-    def light(self) -> bool:
+    def has_dark_letters(self) -> bool:
         """Whether dark letters are more readable on its colour."""
         return self.colour in LIGHT
 

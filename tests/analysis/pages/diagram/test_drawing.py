@@ -6,11 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysis.pages.charting.chart_model import ChartSpan
 from analysis.pages.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
 from analysis.pages.diagram.canvas import OTHER, colours
 from analysis.pages.diagram.drawing import diagram_svg
 from analysis.pages.diagram.ranks import ranks_of
-from analysis.pages.diagram.scene import Arrow, FaultBand, Flight, Lifeline, Scene
+from analysis.pages.diagram.scene import Arrow, Flight, Lifeline, Scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 X, Y, Z = (Lifeline(f"{region}-proxy-0", region, "#0072B2") for region in "xyz")
@@ -43,7 +44,7 @@ SCENE = Scene(
         arrow(Y, Z, 10.5, None),
         arrow(Z, X, 10.8, type="SUBSCRIBE", label="SUBSCRIBE s2 after 3"),
     ),
-    disturbances=(FaultBand("cut y-z", 10.4, None),),
+    disturbances=(ChartSpan("cut y-z", 10.4, None),),
     left_out=("12 messages within regions",),
     messages=3,
     ranks=RANKS,
@@ -175,7 +176,7 @@ def test_whatever_is_in_a_runs_tables_stays_text(text: str) -> None:
         title=text,
         lifelines=(hostile, Y, X),
         arrows=(sent, several, arrow(Y, X, 10.1)),
-        disturbances=(FaultBand(text, 10.4, None),),
+        disturbances=(ChartSpan(text, 10.4, None),),
         left_out=(text,),
         command=text,
     )

@@ -49,4 +49,4 @@ def test_only_the_first_of_many_faults_are_drawn(
     monkeypatch.setattr(fault_diagrams, "DIAGRAMS_MAX", 1)
     (only,) = write_diagrams(read_record(fresh_run), fresh_run)
     assert (only.fault, only.path) == ("cut", "figures/diagram-cut.svg")
-    assert Path(fresh_run.path / only.path).read_text() == only.svg
+    assert Path(fresh_run.path / only.path).read_text() == only.picture.svg
