@@ -20,7 +20,6 @@ from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
 from testbed.findings import Finding, FindingState
 from testbed.machines import examination, run_folders
-from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
 from testbed.machines.findings import judge, unreachable
@@ -92,7 +91,7 @@ def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
 
 def _run_examination(connection: SshConnection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """Run the examination program. Raises TestbedError."""
-    program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
+    program = sent_program(time_limit, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
         name = connection.machine.name

@@ -11,7 +11,6 @@ from experiments.child_python import program_command
 from experiments.records.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines import remote_cleanup, run_folders
-from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.facts import Amount, SanitizedText, ask
 from testbed.machines.parallel import on_each
@@ -49,7 +48,7 @@ def clean(
 
     runs: the folder of runs here, whose records list the shipped files. archive: the code that stays.
     """
-    program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
+    program = sent_program(time_limit, trusted_folders, run_folders, remote_cleanup)
 
     def one(connection: SshConnection) -> CleanupResult:
         machine = connection.machine

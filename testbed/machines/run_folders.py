@@ -1,4 +1,4 @@
-"""The folders of runs on a machine, as part of a program that is sent there.
+"""The folders of runs on a machine and their supervisors' files, as part of a program that is sent there.
 
 A run's folder is *in use* while its controller is connected to its supervisor, *held* while only the
 supervisor runs, which waits for the controller until the lease expires, and *left* afterwards. Folders that
@@ -11,10 +11,17 @@ import json
 import os
 from pathlib import Path
 
-from testbed.machines.agent import files
 from testbed.machines.software.trusted_folders import is_trusted
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
+SOCKET = "supervisor.sock"
+"""The supervisor's socket; removed when it ends."""
+SOCKET_PATH_BYTES_MAX = 107  # unix(7)
+STATE = "supervisor.json"
+"""Its process (`pid`, `started_ticks` of /proc/PID/stat), which distinguishes it from later processes."""
+LOG = "supervisor.log"
+LOCAL = frozenset({SOCKET, STATE})
+"""Files that are not shipped."""
 
 
 def agent_arguments(what: str, folder: str) -> list[str]:
@@ -48,11 +55,25 @@ def supervisor(run: Path) -> int | None:
     if not is_trusted(run):
         return None
     try:
-        given = json.loads((run / files.STATE).read_text())
+        given = json.loads((run / STATE).read_text())
         pid, ticks = int(given["pid"]), int(given["started_ticks"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid if files.started_ticks(pid) == ticks and _serves(pid, run, "start") else None
+    return pid if started_ticks(pid) == ticks and _serves(pid, run, "start") else None
+
+
+def started_ticks(pid: int) -> int | None:
+    """Return a process's start time, in clock ticks since boot (proc(5), field 22); None without process."""
+    fields = _status(pid)
+    return int(fields[19]) if fields else None
+
+
+def _status(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat after the command; [] without process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _serves(pid: int, run: Path, *what: str) -> bool:
@@ -91,7 +112,4 @@ def _attached(run: Path, holder: int) -> bool:
 
 
 def _stopped(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return True
+    return _status(pid)[:1] in ([], ["T"])

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from testbed.machines.agent import files
+from testbed.machines import run_folders
 from testbed.machines.ssh.time_limit import limited
 
 NO_SUPERVISOR = 3
@@ -28,7 +28,7 @@ PIECE_BYTES = 1 << 16
 def main(arguments: list[str]) -> int:
     """Start or attach; returns the exit code."""
     command, folder = arguments[0], Path(arguments[1])
-    if len(os.fsencode(folder / files.SOCKET)) > files.SOCKET_PATH_BYTES_MAX:
+    if len(os.fsencode(folder / run_folders.SOCKET)) > run_folders.SOCKET_PATH_BYTES_MAX:
         return _fail(f"the path {folder} is too long for a socket: choose a shorter `folder:`")
     rest = b""
     if command == "start":
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
                 return _fail(problem)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(str(folder / files.SOCKET))
+        connection.connect(str(folder / run_folders.SOCKET))
     except OSError as error:
         return _fail(f"no supervisor at {folder}: {error.strerror}")
     _pass_bytes(connection, rest)
@@ -77,7 +77,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         try:
             run.make()
             folder.chmod(0o700)
-            _detach_from_session(folder / files.LOG)
+            _detach_from_session(folder / run_folders.LOG)
             note_process(folder, os.getpid())
             listener = listen(folder)
             write_json(run.run_json, content)
@@ -91,7 +91,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
             tunnels = [Tunnel(**tunnel) for tunnel in content["assignment"]["tunnels"]]
             Supervisor(run, tunnels, given["lease_s"]).serve(listener)
         finally:
-            for name in (files.SOCKET, files.STATE):
+            for name in (run_folders.SOCKET, run_folders.STATE):
                 (folder / name).unlink(missing_ok=True)
         code = 0
     except Exception:  # noqa: BLE001 - the last handler before the process ends; the log has the traceback

@@ -21,7 +21,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.execution.record import RUNNER_LOG, record_crash
 from testbed.json_lines import Message, line_of
-from testbed.machines.agent import files
+from testbed.machines import run_folders
 from testbed.machines.agent.attachment import PASSING, Attachment, RetainedMessages
 from testbed.runner.throttles import throttled
 from testbed.sandbox import Sandbox
@@ -205,7 +205,7 @@ def _error_text(error: Exception) -> str:
 def listen(folder: Path) -> socket.socket:
     """Create the socket in a run's folder, accessible only to its owner. Raises OSError."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path = folder / files.SOCKET
+    path = folder / run_folders.SOCKET
     path.unlink(missing_ok=True)
     listener.bind(str(path))
     path.chmod(0o600)
@@ -215,4 +215,4 @@ def listen(folder: Path) -> socket.socket:
 
 def note_process(folder: Path, pid: int) -> None:
     """Record the process id of the supervisor."""
-    write_json(folder / files.STATE, {"pid": pid, "started_ticks": files.started_ticks(pid)})
+    write_json(folder / run_folders.STATE, {"pid": pid, "started_ticks": run_folders.started_ticks(pid)})

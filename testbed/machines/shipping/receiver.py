@@ -23,9 +23,9 @@ from typing import Any, Self
 from experiments.files.sanitize import sanitize
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.agent.files import LOCAL
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import InventoryMachine
+from testbed.machines.run_folders import LOCAL
 from testbed.machines.shipping.limits import DiskBudget, RateBudget, ShippingLimits, used_bytes
 from testbed.machines.shipping.names import ShippingError
 from testbed.machines.shipping.result import ShippingResult, ShippingState

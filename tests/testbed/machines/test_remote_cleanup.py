@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from testbed.machines import remote_cleanup
-from testbed.machines.agent import files
+from testbed.machines import remote_cleanup, run_folders
 from testbed.machines.cleanup import shipped_from
 from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
 from tests.run_json import set_run
@@ -63,11 +62,11 @@ def hold(
     processes.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    note(run, process.pid, files.started_ticks(process.pid))
+    note(run, process.pid, run_folders.started_ticks(process.pid))
 
 
 def note(run: Path, pid: int, ticks: int | None) -> None:
-    (run / files.STATE).write_text(json.dumps({"pid": pid, "started_ticks": ticks}))
+    (run / run_folders.STATE).write_text(json.dumps({"pid": pid, "started_ticks": ticks}))
 
 
 def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
@@ -114,7 +113,7 @@ def test_a_run_with_a_connected_controller_is_not_touched(
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])
 def test_an_empty_note_means_that_the_run_is_not_held(folder: Path, content: str) -> None:
     run = make_run(folder)
-    (run / files.STATE).write_text(content)
+    (run / run_folders.STATE).write_text(content)
     assert state(run) == LEFT
 
 
@@ -123,7 +122,7 @@ def test_another_process_that_got_the_supervisors_number_is_spared(
 ) -> None:
     run = make_run(folder)
     hold(run, processes)
-    ticks = files.started_ticks(processes[0].pid)
+    ticks = run_folders.started_ticks(processes[0].pid)
     assert ticks is not None
     note(run, processes[0].pid, ticks - 1)
     assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME]}

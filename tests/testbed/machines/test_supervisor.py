@@ -19,8 +19,8 @@ from experiments.records.validated_json import to_json
 from testbed.execution.record import RUNNER_LOG
 from testbed.json_lines import MessageParser, line_of
 from testbed.machines.agent import supervisor
-from testbed.machines.agent.files import SOCKET
 from testbed.machines.agent.supervisor import Supervisor, listen
+from testbed.machines.run_folders import SOCKET
 from testbed.sandbox.channel import SandboxChannel
 from tests.run_json import SMALL, set_run
 

@@ -12,8 +12,8 @@ from experiments.loader import load_experiment
 from experiments.records.json_files import read_json
 from experiments.records.run_record import Outcome, RunPhase
 from experiments.records.rundir import RunDirectory
-from testbed.machines.agent.files import STATE
 from testbed.machines.inventory import LEASE_US
+from testbed.machines.run_folders import STATE
 from testbed.machines.shipping.fetching import TIDY_END_S
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare

@@ -12,12 +12,11 @@ import pytest
 
 from testbed.capturing import icmp
 from testbed.machines import examination, remote_cleanup, run_folders
-from testbed.machines.agent import files
 from testbed.machines.software import trusted_folders, unpacking
 from testbed.machines.software.deploy import sent_program
 from testbed.machines.ssh import time_limit
 
-IMPORTED = (time_limit, files, trusted_folders, run_folders, icmp)
+IMPORTED = (time_limit, trusted_folders, run_folders, icmp)
 PATIENCE_S = "0.2"
 BOUND_S = 30.0
 AGENT = """
@@ -70,7 +69,7 @@ def test_an_attached_client_that_reads_nothing_is_disconnected(tmp_path: Path) -
             connection.sendall(bytes(8 << 20))  # more than pipes hold
 
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / files.SOCKET))
+        listener.bind(str(tmp_path / run_folders.SOCKET))
         listener.listen()
         listener.settimeout(BOUND_S)
         talking = threading.Thread(target=talk)
