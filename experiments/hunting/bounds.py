@@ -55,16 +55,8 @@ LATE: tuple[Kind, ...] = ("slow-disk", "clock")
 latest time again.
 """
 TAKING: tuple[Kind, ...] = (
-    "crash",
-    "die",
-    "pause",
-    "fill",
-    "clock",
-    "throttle",
-    "memory",
-    *COMING_AND_GOING,
-    *ON_REGIONS,
-)
+    "crash", "die", "pause", "fill", "clock", "throttle", "memory", *COMING_AND_GOING, *ON_REGIONS
+)  # fmt: skip
 """Disturbances that exclude any other on the same process."""
 Span = tuple[int, int]
 

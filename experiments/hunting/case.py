@@ -13,41 +13,17 @@ from pydantic import ConfigDict, Field
 
 from experiments.records.validated_json import STRICT, Name, Seed, from_json
 
-Kind = Literal[
-    "cut",
-    "isolate",
-    "partition",
-    "flap",
-    "delay",
-    "loss",
-    "duplicate",
-    "corrupt",
-    "sever",
-    "crash",
-    "die",
-    "pause",
-    "leave",
-    "join",
-    "depart",
-    "separate",
-    "reset",
-    "fill",
-    "slow-disk",
-    "clock",
-    "throttle",
-    "memory",
-    "power",
-    "power-and-disks",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-ON_LINKS: tuple[Kind, ...] = (
-    "cut", "isolate", "partition", "flap", "delay", "loss", "duplicate", "corrupt", "sever"
-)  # fmt: skip
-ON_PROCESSES: tuple[Kind, ...] = (
+LinkKind = Literal["cut", "isolate", "partition", "flap", "delay", "loss", "duplicate", "corrupt", "sever"]
+ProcessKind = Literal[
     "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk", "clock",
     "throttle", "memory",
-)  # fmt: skip
-ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
+]  # fmt: skip
+RegionKind = Literal["power", "power-and-disks"]
+Kind = Literal[LinkKind, ProcessKind, RegionKind]
+ON_LINKS: tuple[Kind, ...] = get_args(LinkKind)
+ON_PROCESSES: tuple[Kind, ...] = get_args(ProcessKind)
+ON_REGIONS: tuple[Kind, ...] = get_args(RegionKind)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 """Leave and come back, arrive late, leave permanently: only for processes that may."""
 FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import click
 
@@ -55,6 +55,11 @@ class ExperimentRunRequest:
     seed: int
     links: str
     also: dict[str, Any] | None = None
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, seed: int, links: str = "auto") -> Self:
+        """Return the request for an experiment with its topology. Raises InputError."""
+        return cls(experiment, load_topology(experiment.topology), seed, links)
 
     def plan(self) -> Plan:
         """Return its plan. Raises InputError."""
@@ -174,7 +179,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
     """Make one run, print its result, and return the exit code. live: show the run while it goes on."""
 
     experiment = chosen.file.experiment
-    request = ExperimentRunRequest(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)
+    request = ExperimentRunRequest.for_experiment(experiment, chosen.seed, chosen.links)
     with contextlib.ExitStack() as stack:
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
         plan = planned(request, backend, out)

@@ -15,7 +15,6 @@ from pathlib import Path
 from experiments.loader import load_experiment
 from testbed.backends.simulator import Simulator, simulate
 from testbed.campaign.one_run import ExperimentRunRequest, prepare
-from topologies.loader import load_topology
 
 HERE = Path(__file__).parent
 RUNS = (
@@ -32,7 +31,7 @@ FOLDERS = ("deliveries", "logs")
 def trace(experiment_name: str, seed: int, out: Path) -> dict[str, str]:
     """Simulate a run below `out`; return a digest for each of FOLDERS."""
     experiment = load_experiment(experiment_name)
-    request = ExperimentRunRequest(experiment, load_topology(experiment.topology), seed, "auto")
+    request = ExperimentRunRequest.for_experiment(experiment, seed)
     run = prepare(request, Simulator(), out)
     simulate(run, lambda message: None)
     return {name: _digest(Path(run.path) / name) for name in FOLDERS}

@@ -12,15 +12,14 @@ import yaml
 from experiments.backend_names import LOCAL
 from experiments.files.whole_files import write_whole
 from experiments.hunting.case import HuntCase, case_from_json, case_to_json
-from experiments.hunting.case_experiment import experiment_of
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.model import Experiment
 from experiments.records.json_files import read_json, write_json
 from experiments.roles import DEFAULT
 from testbed.campaign.hunting.counts import ReplayCounts, write_counts
 from testbed.campaign.hunting.sentence import signature
+from testbed.campaign.hunting.trials import case_request
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 RUN = "run"
 """The folder of a run that broke, in a finding on real processes."""
@@ -117,8 +116,7 @@ def read_finding(folder: Path) -> dict[str, Any]:
 
 def experiment_yaml(base: Experiment, case: HuntCase, said: str, name: str) -> str:
     """Return the experiment of a case as YAML, in the form in which people write it."""
-    topology = load_topology(case.settings.get("topology", base.topology))
-    data = experiment_of(base, case, topology).to_json()
+    data = case_request(base, case).experiment.to_json()
     if list(data["roles"]) == [DEFAULT]:
         data["roles"] = data["roles"][DEFAULT]
     for field in ("captures", "paper", "on", "repeat"):

@@ -115,7 +115,7 @@ class Hunt:
             if self._limits.runs is not None and self._given >= self._limits.runs:
                 return
             case = self._drawing.case(self._seed * SEEDS_PER_HUNT + self._given)
-            self._pool.give(Job((self._given, case), {**_request("try", case), "keep": True}))
+            self._pool.give(Job((self._given, case), {**_request("tried", case), "keep": True}))
             self._given += 1
 
     def _take(self, done: JobResult) -> None:
@@ -204,14 +204,14 @@ class Hunt:
         shown: dict[str, Any] | None
         if self._is_certain:
             shown, confirmed = self._pool.all_of(
-                [{**_request("try", case), "kept_us": kept_us(case)}, _request("confirm", case)]
+                [{**_request("tried", case), "kept_us": kept_us(case)}, _request("confirmed", case)]
             )
             if shown is None or confirmed is None or not shown.get("violations"):
                 return "the violation was not reproduced"
             if kind not in OF_HUNTS and confirmed["verdict"] == "passed":
                 return f"{kind}, which the whole analysis does not confirm"
             return shown, confirmed["verdict"], None
-        request = {**_request("try", case), "kept_us": kept_us(case), "keep": True}
+        request = {**_request("tried", case), "kept_us": kept_us(case), "keep": True}
         answers = [each for each in self._pool.all_of([request] * REAL_TIMES) if each is not None]
         broke = [each for each in answers if _broke(each, kind)]
         for each in answers:
@@ -229,7 +229,7 @@ class Hunt:
         return waiting
 
     def _first_failing(self, cases: Sequence[HuntCase], kind: str) -> int | None:
-        answers = self._pool.all_of([_request("try", case) for case in cases])
+        answers = self._pool.all_of([_request("tried", case) for case in cases])
         for place, answer in enumerate(answers):
             if answer is not None and _broke(answer, kind):
                 return place

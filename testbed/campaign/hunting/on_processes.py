@@ -27,12 +27,14 @@ from testbed.backends.backend import LocalBackend
 from testbed.backends.in_memory import HostOutput, RunInMemory
 from testbed.backends.message_watcher import SeenMessage
 from testbed.campaign.hunting.oracle import OracleResult, judge
-from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology
-from testbed.campaign.one_run import ExperimentRunRequest, prepare
+from testbed.campaign.hunting.trials import case_request
+from testbed.campaign.one_run import prepare
 from testbed.errors import TestbedError
 
 LATE = frozenset({"stalled", "silent", "unconfirmed"})
 """Kinds of violation that a slow machine may cause."""
+UNDER_WAY = "under-way"
+"""Prefix of the folders of unfinished runs; a leftover folder has no owner."""
 CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
@@ -60,11 +62,8 @@ class ProcessTrials:
     @contextmanager
     def _run(self, case: HuntCase) -> Iterator[RunDirectory]:
         """Yield the directory of a case's run, with its plan; it is removed afterwards unless moved."""
-        topology, experiment = experiment_and_topology(self._base, case)
         with scratch(f"{UNDER_WAY}-", self._runs) as folder:
-            yield prepare(
-                ExperimentRunRequest(experiment, topology, case.seed, "auto"), LocalBackend(), folder
-            )
+            yield prepare(case_request(self._base, case), LocalBackend(), folder)
 
 
 def _executed(run: RunDirectory) -> dict[str, Any]:

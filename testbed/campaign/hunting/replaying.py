@@ -20,7 +20,6 @@ from testbed.campaign.hunting.on_processes import judge_files
 from testbed.campaign.one_run import ExperimentRunRequest, make, prepare
 from testbed.campaign.texts.progress import follower
 from testbed.errors import MachineError, TestbedError
-from topologies.loader import load_topology
 
 RUNS = "replays"
 CRASHED, SILENT = "crashed", "silent"
@@ -50,8 +49,7 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
     waiting = folder / WHEN
     file = waiting if backend_name == LOCAL and waiting.is_file() else folder / EXPERIMENT
     experiment = load_experiment(str(file))
-    topology = load_topology(experiment.topology)
-    request = ExperimentRunRequest(experiment, topology, experiment.seed, "auto")
+    request = ExperimentRunRequest.for_experiment(experiment, experiment.seed)
     with open_backend(backend_name, _say) as backend, follower("replay") as follow:
         run = prepare(request, backend, folder / RUNS)
         try:

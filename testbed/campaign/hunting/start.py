@@ -29,11 +29,10 @@ from testbed.campaign.hunting.hunt import Hunt, HuntLimits
 from testbed.campaign.hunting.worker import MODULE
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.jobs.pool import JobPool
+from testbed.campaign.one_run import ExperimentRunRequest, planned
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
-from testbed.planning import make_plan
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 CASE_S_MAX = 300.0
 """Seconds of this machine's time for one case in virtual time."""
@@ -119,8 +118,7 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
     if request.place == SIMULATOR:
         return JobPool(MODULE, setup, request.workers, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
     backend = LocalBackend()
-    plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
-    backend.check(directory.runs, backend.adapted(plan))
+    planned(ExperimentRunRequest.for_experiment(base, request.seed), backend, directory.runs)
     most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
     workers = request.workers or 1
     return JobPool(MODULE, setup, workers, within_s=most_s, gently=True, deaths_max=DEATHS_MAX)

@@ -4,7 +4,7 @@ Its setup has `experiment`; `modules` that declare further systems; `build`, the
 machines; `place`, simulator or local; and `runs`, a folder for runs on real processes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,40 +20,34 @@ MODULE = "testbed.campaign.hunting.worker"
 DEFAULT_BUILD = "node.systems:build_machine"
 
 
-Actions = Mapping[str, Callable[..., dict[str, Any]]]
-"""The actions of a worker on a case, by their names in a request: `try`, and in virtual time `confirm`."""
-
-
 def begin(setup: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return the function that answers requests."""
     for module in setup["modules"]:
         from experiments.declared import add_module
 
         add_module(Path(module))
-    return partial(answer, actions_at(setup["place"], setup))
-
-
-def actions_at(place: str, setup: dict[str, Any]) -> Actions:
-    """Return the actions on cases at this place. setup: as in the first line."""
     base = Experiment.model_validate(setup["experiment"])
-    if place == SIMULATOR:
-        from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials
+    if setup["place"] == SIMULATOR:
+        from testbed.campaign.hunting.trials import VirtualTimeTrials
 
-        trials = VirtualTimeTrials(base, setup["build"] or DEFAULT_BUILD)
-        return {"try": trials.tried, "confirm": trials.confirmed}
+        return partial(answer, VirtualTimeTrials(base, setup["build"] or DEFAULT_BUILD))
     from testbed.campaign.hunting.on_processes import ProcessTrials
 
-    return {"try": ProcessTrials(base, Path(setup["runs"])).tried}
+    return partial(answer, ProcessTrials(base, Path(setup["runs"])))
 
 
-def answer(actions: Actions, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a case. request: `case`; `do`, an action; for try also `kept_us` and `keep`."""
-    case = case_from_json(request["case"])
+def answer(trials: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a case.
+
+    request: `case`; `do`, a method of the trials, `tried` or in virtual time `confirmed`; for the first also
+    `kept_us` and `keep`.
+    """
     more = {name: request[name] for name in ("kept_us", "keep") if name in request}
     try:
-        return actions[request["do"]](case, **more)
+        result: dict[str, Any] = getattr(trials, request["do"])(case_from_json(request["case"]), **more)
     except (InputError, TestbedError) as error:
         return {"refused": str(error)}
+    return result
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
 from testbed.run_selection import RunSelection
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -221,9 +220,7 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
         night.note(replace(run, run=made.name))
         return made
 
-    request = ExperimentRunRequest(
-        experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links
-    )
+    request = ExperimentRunRequest.for_experiment(experiment, run.seed, night.entry_of(run).links)
     prepare(request, backend_of(run.backend), night.directory.runs, directory=directory)
     return night.record.named(run.name)
 

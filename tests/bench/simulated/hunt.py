@@ -22,7 +22,7 @@ from experiments.child_python import python_command
 from experiments.hunting.case_experiment import hunt_base
 from experiments.loader import load_experiment
 from testbed.campaign.hunting.counts import read_counts
-from testbed.campaign.hunting.worker import actions_at, answer
+from testbed.campaign.hunting.worker import begin
 from tests.bench.rows import Row, row
 from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
 
@@ -94,8 +94,8 @@ def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
 def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
     """Return whether a finding has the same breach in the unmodified code."""
     base = hunt_base(load_experiment(experiment))
-    here = actions_at(SIMULATOR, {"experiment": base.to_json(), "build": None, "modules": []})
-    broken = answer(here, {"do": "try", "case": finding["case"]}).get("violations", ())
+    answer = begin({"experiment": base.to_json(), "build": None, "modules": [], "place": SIMULATOR})
+    broken = answer({"do": "tried", "case": finding["case"]}).get("violations", ())
     return any(each["kind"] == finding["violation"]["kind"] for each in broken)
 
 

@@ -35,7 +35,7 @@ def run_once(out: Path, seed: int) -> tuple[float, float, float]:
     """Seconds of a processor for the plan, the simulation and the analysis of a run."""
     began_s = time.process_time()
     experiment = load_experiment(EXPERIMENT, AS_WRITTEN)
-    request = ExperimentRunRequest(experiment, load_topology(experiment.topology), seed, "auto")
+    request = ExperimentRunRequest.for_experiment(experiment, seed)
     run = prepare(request, Simulator(), out)
     planned_s = time.process_time()
     simulate(run, lambda message: None)

@@ -5,7 +5,7 @@ import pytest
 from experiments.hunting.case import HuntCase
 from experiments.hunting.case_experiment import hunt_base
 from experiments.loader import load_experiment
-from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials
+from testbed.campaign.hunting.trials import VirtualTimeTrials
 from testbed.campaign.hunting.worker import DEFAULT_BUILD
 from testbed.errors import TestbedError
 
