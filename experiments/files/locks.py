@@ -11,8 +11,9 @@ systems).
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from experiments.files.sanitize import sanitize
 
 NOTE_BYTES_MAX = 200
 COMMAND_CHARACTERS_MAX = 100
+LOOK_S = 0.02
 NO_LOCKS: Final = frozenset(
     {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF, errno.EISDIR}
 )
@@ -79,6 +81,29 @@ def folder_lock(folder: Path, *, wait: bool, shared: bool = False, needed: bool 
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def enter_when_free(
+    stack: ExitStack,
+    lock: Callable[[], AbstractContextManager[object]],
+    until_s: float,
+    on_wait: Callable[[LockHeldError], object] = lambda error: None,
+) -> None:
+    """Enter a lock as soon as it is free.
+
+    until_s: when to give up, by time.monotonic. on_wait: called repeatedly while another process holds the
+    lock. Raises LockHeldError, and the other errors of the lock.
+    """
+    while True:
+        try:
+            stack.enter_context(lock())
+        except LockHeldError as error:
+            if time.monotonic() >= until_s:
+                raise
+            on_wait(error)
+            time.sleep(LOOK_S)
+        else:
+            return
 
 
 def _explained(error: OSError, path: Path) -> OSError:

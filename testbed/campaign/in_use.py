@@ -7,9 +7,10 @@ systems without locks, commands do not exclude each other.
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
-from experiments.files.locks import LockHeldError, folder_lock
+from experiments.files.locks import LockHeldError, enter_when_free, folder_lock
 from experiments.records.run_record import RunPhase
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError
@@ -17,7 +18,6 @@ from topologies.errors import InputError
 
 PATIENCE_S = 1.0
 """How long to wait for commands that only test the lock."""
-LOOK_S = 0.02
 
 
 @contextmanager
@@ -57,17 +57,13 @@ def _has_begun(run: RunDirectory) -> bool:
 
 @contextmanager
 def _locked(folder: Path, *, shared: bool, doing: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    until_s = time.monotonic() + patience_s
+    lock = partial(folder_lock, folder, wait=False, shared=shared, needed=False)
     with ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(folder_lock(folder, wait=False, shared=shared, needed=False))
-                break
-            except LockHeldError as error:
-                if time.monotonic() > until_s:
-                    problem = f"another command {doing} ({error}): wait until it is over"
-                    raise MachineError(f"{folder}: {problem}") from None
-            except OSError as error:
-                raise MachineError(f"{folder} cannot be read: {error.strerror}") from None
-            time.sleep(LOOK_S)
+        try:
+            enter_when_free(stack, lock, time.monotonic() + patience_s)
+        except LockHeldError as error:
+            problem = f"another command {doing} ({error}): wait until it is over"
+            raise MachineError(f"{folder}: {problem}") from None
+        except OSError as error:
+            raise MachineError(f"{folder} cannot be read: {error.strerror}") from None
         yield

@@ -46,7 +46,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
     return _message(
         record.suite,
         record.night,
-        "fine" if record.exit_code == 0 else _counted(record),
+        night_result(record),
         [*lines[:SHOWN_MAX], *more, *([shown] if shown else [])],
         outcome=record.outcome,
         exit_code=record.exit_code,
@@ -110,13 +110,11 @@ def _failed_run(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
     }
 
 
-def _counted(record: NightRecord) -> str:
-    """Return a summary such as `2 got worse, 1 of 17 runs failed`; for an incomplete night, how it ended."""
-    parts = [] if record.over else [record.outcome or "broken"]
-    if record.findings:
-        parts.append(f"{len(record.findings)} got worse")
-    if failed := len(record.failing):
-        parts.append(f"{failed} of {len(record.runs)} runs failed")
-    if record.over and record.unchecked is not None:
-        parts.append("not checked")
-    return ", ".join(parts) or f"exit code {record.exit_code}"
+def night_result(record: NightRecord) -> str:
+    """Return a night's result, such as `2 got worse, 1 of 17 runs failed`; if incomplete, how it ended."""
+    if not record.over:
+        return record.outcome or "broken"
+    parts = [f"{len(record.findings)} got worse"] if record.findings else []
+    parts += [f"{count} of {len(record.runs)} runs failed"] if (count := len(record.failing)) else []
+    parts += ["not checked"] if record.unchecked is not None else []
+    return ", ".join(parts) or "fine"

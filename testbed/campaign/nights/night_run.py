@@ -10,7 +10,6 @@ their records.
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -19,7 +18,7 @@ from pathlib import Path
 import click
 
 from experiments.campaigns.nights import NIGHTS, NightDirectory, NightRecord, night_of
-from experiments.files.locks import LockHeldError, file_lock
+from experiments.files.locks import LockHeldError, enter_when_free, file_lock
 from experiments.records.run_record import Outcome
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.backend import Backend
@@ -46,7 +45,6 @@ from topologies.errors import InputError
 RESUMABLE_NS = 24 * 3600 * 10**9
 """The maximum age of a night that `--resume` continues without `--date`."""
 NAME = "nightly.lock"
-LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +213,7 @@ def _open_backends() -> Iterator[BackendOf]:
         yield backend_of
 
 
-@contextmanager
+@contextlib.contextmanager
 def night_locks(
     history: Path, runs: Path, *, who: str, wait_s: float = 0.0, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
@@ -225,12 +223,18 @@ def night_locks(
     say: shows that it waits. Raises MachineError if another night still holds a lock, or it cannot be
     written.
     """
-    until_s = time.monotonic() + wait_s
-    with ExitStack() as stack:  # all take them in this order, to avoid deadlock
+    until_s, told = time.monotonic() + wait_s, set[Path]()
+    with contextlib.ExitStack() as stack:  # all take them in this order, to avoid deadlock
         for folder, option in ((history, "--history"), (runs / NIGHTS, "--out")):
+
+            def tell(error: LockHeldError, folder: Path = folder) -> None:
+                if folder not in told:
+                    say(f"waiting until another night in {folder} is over: {error}")
+                told.add(folder)
+
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                _enter(stack, folder, who, until_s, say)
+                enter_when_free(stack, partial(file_lock, folder / NAME, who=who), until_s, tell)
             except LockHeldError as error:
                 raise MachineError(
                     f"another night is running in {folder}: {error}; "
@@ -239,20 +243,3 @@ def night_locks(
             except OSError as error:
                 raise MachineError(f"cannot write {folder} ({option}): {error.strerror}") from error
         yield
-
-
-def _enter(stack: ExitStack, folder: Path, who: str, until_s: float, say: Callable[[str], None]) -> None:
-    """Take one lock, waiting for it. Raises HeldError, OSError."""
-    told = False
-    while True:
-        try:
-            stack.enter_context(file_lock(folder / NAME, who=who))
-        except LockHeldError as error:
-            if time.monotonic() >= until_s:
-                raise
-            if not told:
-                say(f"waiting until another night in {folder} is over: {error}")
-            told = True
-            time.sleep(LOOK_S)
-        else:
-            return

@@ -10,6 +10,7 @@ from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from experiments.suite import SuiteFile, overrides_of
 from testbed.campaign.texts.campaign_text import duration_text, result_text, runs_text
 from testbed.campaign.texts.outcome import COLOURS, row
+from testbed.nightly.hooks import night_result
 from testbed.nightly.planning import DurationEstimate, budget_left_s
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def show_night(
     options: "NightOptions",
 ) -> None:
     """Print the result of a night. options: those of this night."""
-    verdict = verdict_of(record)
+    verdict = night_result(record)
     colour = COLOURS["passed"] if verdict == "fine" else COLOURS["failed"]
     row("night", click.style(verdict, fg=colour, bold=True))
     row("runs", runs_text(record))
@@ -68,16 +69,6 @@ def show_night(
         row("page", str(page))
     row("results", str(directory.junit_xml))
     row("record", str(directory.night_json))
-
-
-def verdict_of(record: NightRecord) -> str:
-    """Return the verdict of the whole night in a few words."""
-    if not record.over:
-        return record.outcome or "broken"
-    parts = [f"{len(record.findings)} got worse"] if record.findings else []
-    parts += [f"{count} failed"] if (count := len(record.failing)) else []
-    parts += ["not checked"] if record.unchecked is not None else []
-    return ", ".join(parts) or "fine"
 
 
 def replay_command(run: NightRun, file: SuiteFile) -> str:

@@ -33,7 +33,7 @@ def test_the_final_text_of_a_night(capsys):
     show_night(directory, record, read_suite("quick"), Path("history/site/index.html"), USUAL)
     lines = [line for line in capsys.readouterr().out.splitlines() if "replay: " not in line]
     assert lines == [
-        "night        1 got worse, 2 failed",
+        "night        1 got worse, 2 of 5 runs failed",
         "runs         1 passed, 3 invalid, 1 left out; 5 in all",
         "worse        link-failure latency.p99_ms: 30 ms, then 34 ms",
         "failed       link-failure: 2 of 3: invalid: busy",

@@ -61,7 +61,10 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     assert lines[2].startswith(
         f"[2/2] bad r0 seed {record.runs[1].seed}: failed: latency.p99_ms <= 0.001 did"
     )
-    assert said.out.splitlines()[:2] == ["night        1 failed", "runs         1 passed, 1 failed; 2 in all"]
+    assert said.out.splitlines()[:2] == [
+        "night        1 of 2 runs failed",
+        "runs         1 passed, 1 failed; 2 in all",
+    ]
     log = nights.directory.log.read_text().splitlines()
     assert [line.partition(" ")[2] for line in log[:3]] == lines[:3]
 
