@@ -17,7 +17,7 @@ from experiments.suite import REPEAT_MAX, overrides_of
 from testbed.campaign.backend_selection import check_backend
 from testbed.campaign.recording import RunsOutsideNights
 from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
-from testbed.campaign.texts.progress import PlainFollower
+from testbed.campaign.texts.progress import Follower
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.results import RunResults
@@ -121,7 +121,7 @@ class Cutset:
         return made
 
     def _make(self, chosen: RunSelection, *, analyze: bool) -> tuple[MadeRun, ...] | MachineError:
-        follow, made = PlainFollower(), []
+        follow, made = Follower(), []
         try:
             for run in make_runs(chosen, self.out, analyze=analyze, follow=follow):
                 made.append(run)

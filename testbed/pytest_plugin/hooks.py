@@ -80,8 +80,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _with_report(run: "MadeRun") -> Path | None:
     """Write a run's report unless it exists; called when a test fails."""
     from testbed.campaign.sweeps.made_runs import write_report
-    from testbed.campaign.texts.progress import PlainFollower
+    from testbed.campaign.texts.progress import Follower
 
     if run.report is None:
-        write_report(run, PlainFollower(run.directory.name))
+        write_report(run, Follower(run.directory.name))
     return run.report

@@ -131,7 +131,7 @@ def _section(title: str, rows: Sequence[Row], *, full: bool) -> Iterator[str]:
     columns = max(map(len, shown))
     widths = [max((len(row[i]) for row in shown if i < len(row) - 1), default=0) for i in range(columns)]
     for row in shown:
-        yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip()
+        yield "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
     if len(shown) < len(rows):
         yield f"  and {len(rows) - len(shown)} more (--full shows them)"
 

@@ -7,7 +7,6 @@ and processes as they happen. They only read the run's messages (`testbed.execut
 import sys
 import threading
 import time
-from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -109,7 +108,12 @@ class RunSituation:
 
 
 class Follower(AbstractContextManager["Follower"]):
-    """Display of a run: a context manager, called with each message."""
+    """Display of a run: a context manager, called with each message.
+
+    Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between.
+    """
+
+    _shown_s = 0.0
 
     def __init__(self, terse: str | None = None) -> None:
         """terse: the title of a run; then only problems and permanent lines are shown."""
@@ -124,32 +128,6 @@ class Follower(AbstractContextManager["Follower"]):
         """
         with self._one_at_a_time:
             self._take(message)
-
-    @abstractmethod
-    def _take(self, message: dict[str, Any]) -> None: ...
-
-    @abstractmethod
-    def say(self, text: str) -> None:
-        """Show the current step, for example of the analysis."""
-
-    @abstractmethod
-    def show(self, text: str) -> None:
-        """Show a permanent line."""
-
-
-def follower(terse: str | None = None) -> Follower:
-    """Return the follower for this standard error.
-
-    terse: the name of a run of a sweep. Its follower shows only problems, and on a terminal also its
-    progress.
-    """
-    return LiveFollower(terse) if sys.stderr.isatty() else PlainFollower(terse)
-
-
-class PlainFollower(Follower):
-    """Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between."""
-
-    _shown_s = 0.0
 
     def __exit__(self, *_: object) -> None:
         """Leave all lines as they are."""
@@ -173,12 +151,12 @@ class PlainFollower(Follower):
             self.say(shipping)
 
     def say(self, text: str) -> None:
-        """Show the current step; see Follower."""
+        """Show the current step, for example of the analysis."""
         if self._terse is None:
             self.show(text)
 
     def show(self, text: str) -> None:
-        """Show a permanent line; see Follower."""
+        """Show a permanent line."""
         click.echo(text, err=True)
 
 
@@ -241,3 +219,12 @@ class LiveFollower(Follower):
 
     def _described(self, text: str) -> str:
         return printable(text if self._terse is None else f"{self._terse}  {text}")
+
+
+def follower(terse: str | None = None) -> Follower:
+    """Return the follower for this standard error.
+
+    terse: the name of a run of a sweep. Its follower shows only problems, and on a terminal also its
+    progress.
+    """
+    return (LiveFollower if sys.stderr.isatty() else Follower)(terse)

@@ -14,7 +14,7 @@ from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.campaign.sweeps import made_runs
 from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
-from testbed.campaign.texts.progress import PlainFollower
+from testbed.campaign.texts.progress import Follower
 from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult
@@ -52,7 +52,7 @@ def made(tmp_path, monkeypatch):
         path = write_experiment(tmp_path, faults=VIRTUAL)
         file = read_experiment(str(path), ["duration=1s", "workload.rate=100/s"], ("sweep", "repeat"))
         chosen = RunSelection.from_options(file, backend=None, links="relay", seed=7, repeat=2)
-        return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=PlainFollower("tiny")))
+        return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=Follower("tiny")))
 
     return make
 
@@ -73,14 +73,14 @@ def test_each_run_has_the_next_seed_and_its_replay_command(made):
         " --on simulator --links relay"
     )
     assert runs[0].report is None
-    write_report(runs[0], PlainFollower("tiny"))
+    write_report(runs[0], Follower("tiny"))
     assert runs[0].report == runs[0].directory.report_html
 
 
 def test_without_an_analysis_a_completed_run_is_fine(made):
     run = made(analyze=False)[0]
     assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
-    write_report(run, PlainFollower("tiny"))
+    write_report(run, Follower("tiny"))
     assert run.report is None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from testbed.campaign.texts.progress import PlainFollower, RunSituation
+from testbed.campaign.texts.progress import Follower, RunSituation
 
 ZERO_NS = 1_700_000_000_000_000_000
 SECOND_NS = 1_000_000_000
@@ -58,7 +58,7 @@ def test_problems_are_shown_as_they_come(situation):
 
 
 def test_plain_lines_are_few(capsys):
-    with PlainFollower() as follow:
+    with Follower() as follow:
         follow({"did": "phase", "phase": "building"})
         follow({"did": "phase", "phase": "running"})
         follow({"did": "running", "zero_ns": ZERO_NS, "duration_us": 60_000_000})

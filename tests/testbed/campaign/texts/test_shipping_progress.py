@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.campaign.texts import progress as shown
-from testbed.campaign.texts.progress import LiveFollower, PlainFollower
+from testbed.campaign.texts.progress import Follower, LiveFollower
 from testbed.campaign.texts.shipping_progress import MachineFiles, ShippingProgress
 from testbed.machines.shipping.result import ShippingState
 
@@ -54,7 +54,7 @@ def test_a_machine_that_is_given_up_leaves_a_line_with_its_progress():
 
 def test_plain_lines_show_ends_and_periodic_progress(capsys, monkeypatch):
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it does not advance
-    with PlainFollower() as follow:
+    with Follower() as follow:
         for got_mb in range(0, 300, 10):
             follow(progress(ShippingState.SHIPPING, got_mb))
         follow(progress(ShippingState.SHIPPED, 300))
@@ -76,7 +76,7 @@ def test_on_a_terminal_every_awaited_machine_has_a_bar():
     ]
 
 
-@pytest.mark.parametrize("kind", [PlainFollower, LiveFollower])
+@pytest.mark.parametrize("kind", [Follower, LiveFollower])
 def test_a_run_is_followed_while_machines_come_up_in_other_threads(kind):
     """Report progress from separate threads, as shipping machines do."""
     machines = 3000
