@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from experiments.declared import Declared
 from node.core.declaration import Reading
-from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
+from node.core.message_layout import SEQ, Codec, Field, TailField, numbered
 from node.systems import codec_of, reading_of
 
 
@@ -30,7 +30,7 @@ class PassedEvent(NewEvent):
     """An event that is forwarded to a subscriber or to another forwarder."""
 
 
-MARKED = Codec([MessageLayout(NewEvent, 1), MessageLayout(PassedEvent, 2)])
+MARKED = Codec(numbered((NewEvent, PassedEvent)))
 NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
 """Types of rows: an event that its publisher sends to the system, and one that any process forwards."""
 READING = Reading(carries=(PASSED,), publish=(NEW, NEW))

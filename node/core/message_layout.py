@@ -30,6 +30,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Any, Literal, Self, get_type_hints
 
+from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
@@ -39,7 +40,7 @@ NESTED_MAX = 4  # messages nested in each other
 KEY = "K"
 DOUBLE = "d"
 KEY_SHOWN = 6  # hexadecimal digits of a key shown to users
-SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` formats
+SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` formats and limits
 ADDRESS = "IPv4"  # the unit of addresses that are numbers
 
 
@@ -132,6 +133,7 @@ class MessageLayout:
         self.tail_name = tails[0][0] if tails else ""
         self.tail: TailField | None = tails[0][1] if tails else None
         self._keys = tuple(place for place, (_, mark) in enumerate(heads) if mark.format == KEY)
+        self._seqs = tuple(place for place, (_, mark) in enumerate(heads) if mark.unit == SEQ)
         self._values = _with_keys(_values_of([name for name, _ in heads]), self._keys)
         self.row = MessageLayout(self.tail.row) if self.tail and self.tail.row else None
         self.reads: tuple[str, ...] = getattr(message, "reads", ())
@@ -204,7 +206,10 @@ class MessageLayout:
         return self.codec.size_bytes(message)
 
     def _unpacked(self, values: tuple[Any, ...]) -> Iterable[Any]:
-        """Return values as the message has them: keys as numbers."""
+        """Return values as the message has them: keys as numbers. Raises RemoteProtocolError."""
+        for place in self._seqs:
+            if values[place] > SEQ_MAX:
+                raise RemoteProtocolError(f"{self.name} with number {values[place]}")
         if not self._keys:
             return values
         found = list(values)
@@ -304,6 +309,11 @@ class Codec:
         if depth > NESTED_MAX:
             raise RemoteProtocolError(f"more than {NESTED_MAX} messages within each other")
         return layout.decode(frame.body, depth)
+
+
+def numbered(messages: Iterable[type], first: int = 1) -> list[MessageLayout]:
+    """Return the layouts of messages whose types are consecutive numbers."""
+    return [MessageLayout(message, number) for number, message in enumerate(messages, first)]
 
 
 def wire_name(message: type) -> str:

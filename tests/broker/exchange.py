@@ -14,7 +14,7 @@ from node.core.content import content, content_measures
 from node.core.content.event_values import EventValues
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
+from node.core.message_layout import SEQ, Codec, Field, TailField, numbered
 from node.core.peers.small_machine import SmallMachine
 
 
@@ -61,7 +61,7 @@ class Notify(Publish):
 
 
 MESSAGES = (Subscribe, Subscribed, Publish, Notify)
-CODEC = Codec([MessageLayout(each, number) for number, each in enumerate(MESSAGES, 1)])
+CODEC = Codec(numbered(MESSAGES))
 
 
 def key_of(event):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
+from node.core.message_layout import SEQ, Codec, Field, TailField, numbered
 from node.core.peers.small_machine import SmallMachine
 
 
@@ -80,6 +80,6 @@ SYSTEM = System(
     ),
     Parameters,
     {"peer": Peer},
-    Codec([MessageLayout(Batch, 1)]),
+    Codec(numbered((Batch,))),
     Reading(carries=("BATCH",), publish=("BATCH", "BATCH")),
 )

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
+from node.core.message_layout import SEQ, Codec, Field, TailField, numbered
 from node.core.peers.small_machine import SmallMachine
 
 Topic = Annotated[int, Field("I", "", "the topic", columns=("stream",))]
@@ -67,7 +67,7 @@ class Forward(Publish):
 
 
 MESSAGES = (Hello, Subscribe, Subscribed, Publish, Forward)
-CODEC = Codec([MessageLayout(message, number) for number, message in enumerate(MESSAGES, 1)])
+CODEC = Codec(numbered(MESSAGES))
 
 
 class Node(SmallMachine):

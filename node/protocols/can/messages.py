@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, Field, MessageLayout, TailField
+from node.core.message_layout import ADDRESS, Field, TailField
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
@@ -151,13 +151,8 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Disown:
-    """The end of the replica relation between sender and receiver, in either direction."""
-
-    reads: ClassVar = ("{id}", "#{sequence}")
-
-    id: Sender
-    sequence: Sequence
+class ClaimRequest(Copy):
+    """A request for the receiver's zones. Answered by CLAIMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +166,8 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRequest:
-    """A request for the receiver's zones. Answered by CLAIMs."""
-
-    reads: ClassVar = ("{id}",)
-
-    id: Sender
+class Disown(Heartbeat):
+    """The end of the replica relation between sender and receiver, in either direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +215,6 @@ CAN_MESSAGES = (
     Route, Routed, Join, Claim, Successors, Grant, Granted, Heartbeat, ClaimRequest, Probe, Alive, Report,
     Find, Ping, Pong, Relay, Unheard, Copy, Disown,
 )  # fmt: skip
-
-
-def can_layouts(first: int = 1) -> list[MessageLayout]:
-    """Return the layouts of all messages, numbered from `first`, for a codec of a system on CAN."""
-    return [MessageLayout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
 
 
 class _SidesOfZone(tuple[ZoneSide, ...]):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, SEQ, Codec, Field, MessageLayout, NamedValues, TailField
-from node.protocols.can.messages import ZoneSide, can_layouts, check_sides
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, NamedValues, TailField, numbered
+from node.protocols.can.messages import CAN_MESSAGES, ZoneSide, check_sides
 
 DOUBLE = struct.Struct(">d")
 Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
@@ -194,12 +194,8 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
-class RootConfirm:
+class RootConfirm(Confirm):
     """Results of waves, from the zone where they began to the peer that started them."""
-
-    reads: ClassVar = ("{visits}",)
-
-    visits: Visits
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,16 +328,7 @@ OWN_TYPE = 128  # from here on: messages of applications
 
 def codec(*own: type) -> Codec:
     """Return the codec of CAN's and Meghdoot's messages, and of the application's own."""
-    return Codec(
-        [
-            *can_layouts(),
-            *(
-                MessageLayout(message, FIRST_TYPE + number)
-                for number, message in enumerate(MEGHDOOT_MESSAGES)
-            ),
-            *(MessageLayout(message, OWN_TYPE + number) for number, message in enumerate(own)),
-        ]
-    )
+    return Codec(numbered(CAN_MESSAGES) + numbered(MEGHDOOT_MESSAGES, FIRST_TYPE) + numbered(own, OWN_TYPE))
 
 
 CODEC = codec()

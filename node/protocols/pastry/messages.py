@@ -10,7 +10,7 @@ MSPastry's (Castro, Costa, Rowstron: Performance and Dependability of Structured
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import ADDRESS, Field, MessageLayout, NamedValues, TailField
+from node.core.message_layout import ADDRESS, Field, NamedValues, TailField
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 
@@ -124,18 +124,11 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye:
+class Goodbye(Heartbeat):
     """The sender stops and will not answer; sent to all nodes that it knows."""
-
-    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
 
 
 PASTRY_MESSAGES = (
     Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay, Routed,
     Unheard, Goodbye, AuthorizedJoin, RowRequest,
 )  # fmt: skip
-
-
-def pastry_layouts(first: int = 1) -> list[MessageLayout]:
-    """Return the layouts of all messages, numbered from `first`, for a codec of a system on Pastry."""
-    return [MessageLayout(message, first + number) for number, message in enumerate(PASTRY_MESSAGES)]

@@ -7,8 +7,8 @@ for replication (draft of 2001, 3.5; 2002, III.D).
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import ADDRESS, SEQ, Codec, Field, MessageLayout, NamedValues, TailField
-from node.protocols.pastry.messages import pastry_layouts
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, NamedValues, TailField, numbered
+from node.protocols.pastry.messages import PASTRY_MESSAGES
 from node.protocols.reachability.nodes import NodeHandle, id_of
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
@@ -49,6 +49,15 @@ class PathNode:
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicMessage:
+    """Any message of Scribe: it concerns a topic."""
+
+    reads: ClassVar[tuple[str, ...]] = ("{topic}",)
+
+    topic: Topic
+
+
 class JoinRouting(NamedValues):
     """How a join reaches a node."""
 
@@ -58,12 +67,11 @@ class JoinRouting(NamedValues):
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(TopicMessage):
     """A join, routed to the topic; the first node of its tree on the way adopts the sender."""
 
     reads: ClassVar = ("{topic}", "hops {hops}", "{errand?}", "{positions}")
 
-    topic: Topic
     id: Id
     address: Address
     errand: Annotated[int, Field("B", "", "how it was sent", JoinRouting)]
@@ -75,51 +83,40 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class Adopted(TopicMessage):
     """The sender is the receiver's parent and sends all events from these positions on."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
-    topic: Topic
     id: Id
     positions: Positions
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(TopicMessage):
     """The receiver is above the sender, or the sender is not in the tree: join elsewhere (2002, IV.E)."""
-
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
 
 
 @dataclass(frozen=True, slots=True)
-class TreePath:
+class TreePath(TopicMessage):
     """The nodes between the root and the receiver, root first."""
 
     reads: ClassVar = ("{topic}", "{nodes}")
 
-    topic: Topic
     nodes: Annotated[tuple[PathNode, ...], TailField("rows", "path, root first", PathNode)]
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(TopicMessage):
     """The sender is no child of the receiver."""
-
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
 
 
 @dataclass(frozen=True, slots=True)
-class Multicast:
+class Multicast(TopicMessage):
     """Events from parent to child, or from any node that has them to one that missed them."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
-    topic: Topic
     stream: Stream
     first_seq: FirstSeq
     after: Annotated[int, Field("Q", SEQ, "previous event, of an earlier epoch if this batch begins one")]
@@ -128,12 +125,11 @@ class Multicast:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeHeartbeat:
+class TreeHeartbeat(TopicMessage):
     """A sign of life of a parent without new events, with its progress."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
-    topic: Topic
     positions: Positions
 
 
@@ -143,12 +139,11 @@ class Refresh(TreeHeartbeat):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(TopicMessage):
     """A request for all events from these positions on, and for all events of other streams."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
-    topic: Topic
     id: Id
     address: Address
     is_last_told: Annotated[int, Field("B", "", "1: confirm the end with FETCHED")]
@@ -156,42 +151,35 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchBefore:
+class FetchBefore(TopicMessage):
     """A request for the events before the first ones that a new root stores, newest first."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
-    topic: Topic
     positions: Annotated[tuple[Position, ...], TailField("rows", "first events that the node has", Position)]
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(TopicMessage):
     """The sender has sent all that it has."""
-
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(TopicMessage):
     """No node has the events of a stream before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
-    topic: Topic
     stream: Stream
     next: Annotated[int, Field("Q", SEQ, "the first remaining event")]
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(TopicMessage):
     """Events from a publisher to the root of the topic."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
-    topic: Topic
     id: Id
     address: Address
     credentials: Credentials
@@ -202,12 +190,11 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Published(TopicMessage):
     """The root and its replicas have all events before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
-    topic: Topic
     id: Id
     stream: Stream
     next: Annotated[int, Field("Q", SEQ, "the first event that they lack")]
@@ -219,12 +206,11 @@ class Replicate(Multicast):
 
 
 @dataclass(frozen=True, slots=True)
-class Replicated:
+class Replicated(TopicMessage):
     """The sender has all events before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
-    topic: Topic
     stream: Stream
     next: Annotated[int, Field("Q", SEQ, "the first missing event")]
 
@@ -241,66 +227,54 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True)
-class Offload:
+class Offload(TopicMessage):
     """A request of an overloaded parent to leave it and join a sibling (2002, IV.E)."""
 
     reads: ClassVar = ("{topic}", "{siblings}")
 
-    topic: Topic
     siblings: Annotated[tuple[Sibling, ...], TailField("rows", "children table", Sibling)]
 
 
 @dataclass(frozen=True, slots=True)
-class JoinAt:
+class JoinAt(TopicMessage):
     """A request to join at this node, without the sender in between (2002, IV.F; draft of 2001, 3.4.2)."""
 
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
     address: Address
     hops: Annotated[int, Field("B", "nodes", "from the receiver to that node, on the way to the topic's key")]
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class Grow(TopicMessage):
     """A request of an overloaded node to become its child and adopt this other node (draft of 2001,
     3.4.1).
     """
 
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
     message: Annotated[Any, TailField("message", "join that came through the receiver")]
 
 
 @dataclass(frozen=True, slots=True)
-class Rejoin:
+class Rejoin(TopicMessage):
     """A request of an overloaded parent to leave it and join again (draft of 2001, 3.4.1)."""
 
-    reads: ClassVar = ("{topic}",)
-
-    topic: Topic
     is_detour: Annotated[int, Field("B", "", "1: through another node than the sender")]
 
 
 @dataclass(frozen=True, slots=True)
-class Shrink:
+class Shrink(TopicMessage):
     """A request to take the sender's few children (draft of 2001, 3.4.2). Answered by SHRINK_ANSWER."""
 
     reads: ClassVar = ("{topic}", "{children}")
 
-    topic: Topic
     is_member: Annotated[int, Field("B", "", "1: the sender remains a child")]
     children: Annotated[tuple[NodeHandle, ...], TailField("rows", "children table", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
-class ShrinkAnswer:
+class ShrinkAnswer(TopicMessage):
     """Whether the sender takes the children."""
 
     reads: ClassVar = ("{topic}", "accepted {is_accepted?}")
 
-    topic: Topic
     is_accepted: Annotated[int, Field("B", "", "1: the children may join here")]
     hops: Annotated[
         int, Field("B", "nodes", "from the receiver to the sender, on the way to the topic's key")
@@ -324,7 +298,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class Create(TopicMessage):
     """A topic and its grants: routed to its root, sent to its replicas and down the tree (2002, III.A).
 
     All nodes have a right that is granted to none.
@@ -332,7 +306,6 @@ class Create:
 
     reads: ClassVar = ("{topic}", "version {version}")
 
-    topic: Topic
     address: Address
     credentials: Credentials
     version: Annotated[int, Field("I", "", "of the grants; the latest one is valid")]
@@ -340,22 +313,20 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class Created(TopicMessage):
     """The sender has these grants; from a root: its replicas have them, too."""
 
     reads: ClassVar = ("{topic}", "version {version}")
 
-    topic: Topic
     version: Annotated[int, Field("I", "", "of the grants")]
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(TopicMessage):
     """A refusal: these credentials lack the right."""
 
     reads: ClassVar = ("{topic}", "{right}")
 
-    topic: Topic
     right: Annotated[int, Field("B", "", "the right", Right)]
     credentials: Credentials
 
@@ -372,13 +343,7 @@ OWN_TYPE = 128  # from here on: messages of applications
 
 def codec(*own: type) -> Codec:
     """Return the codec of Pastry's and Scribe's messages, and of the application's own."""
-    return Codec(
-        [
-            *pastry_layouts(),
-            *(MessageLayout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
-            *(MessageLayout(message, OWN_TYPE + number) for number, message in enumerate(own)),
-        ]
-    )
+    return Codec(numbered(PASTRY_MESSAGES) + numbered(SCRIBE_MESSAGES, FIRST_TYPE) + numbered(own, OWN_TYPE))
 
 
 CODEC = codec()

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.content.value import value
-from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_seq_of_epoch
+from node.core.epochs import EPOCH_MAX, first_seq_of_epoch
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import (
     SEQ,
     Codec,
     Field,
-    MessageLayout,
     NamedValues,
     NumberList,
     TailField,
-    wire_name,
+    numbered,
 )
 
 # --- Values
@@ -95,9 +94,9 @@ FINAL_REFUSALS = frozenset({Refusal.NOT_OWNER, Refusal.UNKNOWN_STREAM, Refusal.U
 """Codes of refused publications that must not be repeated."""
 
 
-def check_number(name: str, number: int, limit: int = NUMBER_MAX) -> None:
-    """Raise RemoteProtocolError for a number beyond the limit."""
-    if number > limit:
+def check_number(name: str, number: int) -> None:
+    """Raise RemoteProtocolError for a number of requests or configurations beyond the limit."""
+    if number > NUMBER_MAX:
         raise RemoteProtocolError(f"{name} with number {number}")
 
 
@@ -220,7 +219,6 @@ class Events:
             return
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"EVENTS with first_seq {self.first_seq} and count {self.count}")
-        check_number("EVENTS", self.first_seq, SEQ_MAX)
         if self.kind == EventKind.TOMBSTONE:
             if len(self.payload):
                 raise RemoteProtocolError("EVENTS: a tombstone with a payload")
@@ -264,7 +262,6 @@ class SparseEvents:
         check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"SPARSE_EVENTS with first_seq {self.first_seq} and count {self.count}")
-        check_number("SPARSE_EVENTS", self.first_seq, SEQ_MAX)
         if len(self.payload) < U32_BYTES * self.count:
             raise RemoteProtocolError(
                 f"SPARSE_EVENTS with {len(self.payload)} bytes for {self.count} reaches"
@@ -317,10 +314,6 @@ class Published:
     first_seq: FirstSeq
     count: EventCount
 
-    def check(self) -> None:
-        """Raise RemoteProtocolError for a sequence number beyond the limit."""
-        check_number("PUBLISHED", self.first_seq, SEQ_MAX)
-
 
 def check_predicate(name: str, kind: int, predicate: int) -> None:
     """Raise RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
@@ -348,12 +341,6 @@ def event_sizes(count: int, payload: bytes | memoryview) -> tuple[int, ...]:
 # --- Between proxies (3.1) and within a region (3.2)
 
 
-def check_counters(message: "Advertisement | Notify | Follow | Stored") -> None:
-    """Raise RemoteProtocolError for a counter beyond the limit."""
-    for counter in message.counters:
-        check_number(wire_name(type(message)), counter.cnt, SEQ_MAX)
-
-
 @value
 class Advertisement:
     """The sender's progress on each stream, and its heartbeat (paper 3.1).
@@ -364,8 +351,6 @@ class Advertisement:
     reads: ClassVar = ("{counters}",)
 
     counters: Counters
-
-    check = check_counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,10 +396,6 @@ class Subscribe:
     stream: Stream
     cnt: Annotated[int, Field("Q", SEQ, "the subscriber's own cnt")]
 
-    def check(self) -> None:
-        """Raise RemoteProtocolError for a counter beyond the limit."""
-        check_number("SUBSCRIBE", self.cnt, SEQ_MAX)
-
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
@@ -455,8 +436,6 @@ class Notify:
 
     counters: Grown
 
-    check = check_counters
-
 
 @value
 class Request:
@@ -474,7 +453,6 @@ class Request:
         """Raise RemoteProtocolError for an invalid interval."""
         if not 0 < self.next <= self.cnt:
             raise RemoteProtocolError(f"REQUEST for {self.next} to {self.cnt}")
-        check_number("REQUEST", self.cnt, SEQ_MAX)
 
 
 @value
@@ -487,10 +465,6 @@ class Answered:
     next: Annotated[int, Field("Q", SEQ, "next of the REQUEST")]
     last: Annotated[int, Field("Q", SEQ, "the last event of the answer: cnt of the REQUEST, or less")]
     cnt: Annotated[int, Field("Q", SEQ, "the sender's own cnt")]
-
-    def check(self) -> None:
-        """Raise RemoteProtocolError for a sequence number beyond the limit."""
-        check_number("ANSWERED", max(self.next, self.last, self.cnt), SEQ_MAX)
 
 
 # --- Of the replicated proxy (3.3)
@@ -514,10 +488,6 @@ class Publication:
     incarnation: Annotated[int, Field("Q", "", "of its publisher")]
     name: Annotated[str, TailField("text", "its publisher")]
 
-    def check(self) -> None:
-        """Raise RemoteProtocolError for a sequence number beyond the limit."""
-        check_number("PUBLICATION", self.first_seq, SEQ_MAX)
-
 
 @dataclass(frozen=True, slots=True)
 class Follow:
@@ -532,8 +502,6 @@ class Follow:
     configuration: Annotated[int, Field("Q", "", "number of the configuration")]
     counters: Counters
 
-    check = check_counters
-
 
 @value
 class Stored:
@@ -542,8 +510,6 @@ class Stored:
     reads: ClassVar = ("{counters}",)
 
     counters: Grown
-
-    check = check_counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,39 +587,15 @@ class Status:
     cnt: Annotated[int, Field("Q", SEQ, "sum of the committed counters of the region's own streams")]
     disk: Annotated[int, Field("B", "", "whether more can be stored", DiskState)]
 
-    def check(self) -> None:
-        """Raise RemoteProtocolError for a counter beyond the limit."""
-        check_number("STATUS", self.cnt, SEQ_MAX)
-
     @property
     def is_full(self) -> bool:
         """Whether nothing more can be stored."""
         return self.disk == DiskState.FULL
 
 
-CODEC = Codec(
-    (
-        MessageLayout(Hello, 1),
-        MessageLayout(Advertisement, 2),
-        MessageLayout(Subscribe, 3),
-        MessageLayout(Unsubscribe, 4),
-        MessageLayout(Events, 5),
-        MessageLayout(Publish, 6),
-        MessageLayout(Published, 7),
-        MessageLayout(Refused, 8),
-        MessageLayout(SparseEvents, 9),
-        MessageLayout(View, 10),
-        MessageLayout(Notify, 11),
-        MessageLayout(Request, 12),
-        MessageLayout(Answered, 13),
-        MessageLayout(Publication, 14),
-        MessageLayout(Follow, 15),
-        MessageLayout(Stored, 16),
-        MessageLayout(Token, 17),
-        MessageLayout(Configuration, 18),
-        MessageLayout(Joined, 19),
-        MessageLayout(Status, 20),
-        MessageLayout(Paths, 21),
-        MessageLayout(Whole, 22),
-    )
-)
+SPRINKLER_MESSAGES = (
+    Hello, Advertisement, Subscribe, Unsubscribe, Events, Publish, Published, Refused, SparseEvents, View,
+    Notify, Request, Answered, Publication, Follow, Stored, Token, Configuration, Joined, Status, Paths,
+    Whole,
+)  # fmt: skip
+CODEC = Codec(numbered(SPRINKLER_MESSAGES))

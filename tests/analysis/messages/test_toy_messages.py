@@ -29,9 +29,9 @@ from node.core.message_layout import (
     SEQ,
     Codec,
     Field,
-    MessageLayout,
     NamedValues,
     TailField,
+    numbered,
 )
 from node.systems import codecs
 from tests.analysis.messages.tshark import PORT, SYSTEM, Seen, Tshark, connection, in_pieces
@@ -123,10 +123,7 @@ class Detour:
     message: Annotated[Any, TailField("message", "what")]
 
 
-CODEC = Codec([
-    MessageLayout(message, number)
-    for number, message in enumerate((Letter, Mark, Onward, Detour, Route, Place), 1)
-])  # fmt: skip
+CODEC = Codec(numbered((Letter, Mark, Onward, Detour, Route, Place)))
 u31, u32 = st.integers(0, 2**31 - 1), st.integers(0, 2**32 - 1)
 keys = st.integers(0, 2**128 - 1) | st.sampled_from([0, 1, 2**64, 2**128 - 1])
 plain = st.one_of(

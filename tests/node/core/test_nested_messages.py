@@ -7,7 +7,7 @@ import pytest
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import Frame, frames_in
-from node.core.message_layout import NESTED_MAX, Codec, Field, MessageLayout, TailField
+from node.core.message_layout import NESTED_MAX, Codec, Field, TailField, numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Envelope:
     message: Annotated[Any, TailField("message", "what is in it")]
 
 
-CODEC = Codec([MessageLayout(Note, 1), MessageLayout(Envelope, 2)])
+CODEC = Codec(numbered((Note, Envelope)))
 
 
 def wrapped(times):
@@ -63,4 +63,4 @@ def test_an_envelope_without_a_message_is_refused(body):
 
 def test_two_messages_of_one_name_are_refused():
     with pytest.raises(TypeError, match="same name"):
-        Codec([MessageLayout(Note, 1), MessageLayout(Note, 2)])
+        Codec(numbered((Note, Note)))

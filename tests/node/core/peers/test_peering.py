@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 
 from node.core import machine as m
-from node.core.message_layout import Codec, Field, MessageLayout, TailField
+from node.core.message_layout import Codec, Field, TailField, numbered
 from node.core.peers.dialing import Pauses, Target
 from node.core.peers.peer_channel import PeerChannel
 from node.core.peers.peering import SILENCE, PeeringLimits, PeeringMachine
@@ -31,7 +31,7 @@ class Note:
     text: Annotated[str, TailField("text", "anything")]
 
 
-CODEC = Codec([MessageLayout(Hello, 1), MessageLayout(Note, 2)])
+CODEC = Codec(numbered((Hello, Note)))
 
 
 class Peer(PeeringMachine[PeerChannel]):
