@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pyspark import SparkContext
 
@@ -27,6 +27,9 @@ from analysis.session import JAVA_OPTIONS, spark_context
 from experiments.files.scratch import scratch
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 MODULES = "cutset.zip"
 SCHEME = "spark://"
@@ -78,13 +81,37 @@ class Cluster:
         """
         context = self._connected(progress)
         number = number_of_executors(context)
-        if not _sees(context, run):
-            raise AnalysisError(
-                f"{run.path}: not all executors of {self._master} can read and write there; "
-                "put the run in a folder that all see under this path"
-            )
+        with run.unfinished("seen") as folders:
+            sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
+            self._check_folder(run.path, ProbeRequest(folders["seen"], secrets.token_hex(), sizes))
         progress(f"{number} executors work on the run in place")
         yield Executors(context)
+
+    def each(
+        self,
+        function: Callable[[Argument], Result],
+        arguments: Sequence[Argument],
+        folder: Path,
+        progress: Callable[[str], None],
+    ) -> list[Result]:
+        """Return the results of a function for these arguments, each computed by one task.
+
+        folder: where the tasks read and write. Raises as `workers_for`.
+        """
+        context = self._connected(progress)
+        with scratch(".seen-", folder) as seen:
+            self._check_folder(folder, ProbeRequest(seen, secrets.token_hex(), {}, (function.__module__,)))
+        progress(f"{number_of_executors(context)} executors work in {folder}")
+        tasks = context.parallelize(arguments, len(arguments))
+        return collected(tasks.map(function), function.__name__)
+
+    def _check_folder(self, folder: Path, question: ProbeRequest) -> None:
+        """Check that all executors can work in a folder. Raises AnalysisError."""
+        if not _sees(self._connected(lambda _: None), question):
+            raise AnalysisError(
+                f"{folder}: not all executors of {self._master} can read and write there; "
+                "give a folder that all see under this path"
+            )
 
 
 def _settings(master: str) -> dict[str, str]:
@@ -139,21 +166,13 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
         time.sleep(_POLL_S)
 
 
-def _sees(context: SparkContext, run: RunDirectory) -> bool:
-    """Return whether all executors can read and write the run in place. Raises AnalysisError if one cannot
-    work.
-    """
-    with run.unfinished("seen") as folders:
-        folder = folders["seen"]
-        sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
-        question = ProbeRequest(folder, secrets.token_hex(), sizes)
-        question.note.write_text(question.token)
-        slots = context.defaultParallelism  # Spark fills all slots at once, so each executor is probed
-        answers = collected(
-            context.parallelize([question] * slots, slots).map(answer_probe), "probing executors"
-        )
-        check_probe_answers(answers)
-        return all(_shares_folder(answer, folder) for answer in answers)
+def _sees(context: SparkContext, question: ProbeRequest) -> bool:
+    """Return whether all executors can read and write a folder. Raises AnalysisError if one cannot work."""
+    question.note.write_text(question.token)
+    slots = context.defaultParallelism  # Spark fills all slots at once, so each executor is probed
+    answers = collected(context.parallelize([question] * slots, slots).map(answer_probe), "probing executors")
+    check_probe_answers(answers)
+    return all(_shares_folder(answer, question.folder) for answer in answers)
 
 
 def check_probe_answers(answers: Sequence[ProbeAnswer]) -> None:
@@ -172,7 +191,7 @@ def _shares_folder(answer: ProbeAnswer, folder: Path) -> bool:
 
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("analysis", "experiments", "node", "systems", "topologies")
+PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 
 
 def write_modules(path: Path) -> Path:

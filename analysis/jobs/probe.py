@@ -13,15 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NEEDED = ("numpy", "pyarrow")
+"""What tasks of an analysis import."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """Question to each executor. folder: where it finds `token` and tries to write. sizes: of captures."""
+    """Question to each executor.
+
+    folder: where it finds `token` and tries to write. sizes: of captures. modules: those that tasks import.
+    """
 
     folder: Path
     token: str
     sizes: Mapping[Path, int]
+    modules: tuple[str, ...] = NEEDED
 
     @property
     def note(self) -> Path:
@@ -45,18 +50,19 @@ def answer_probe(question: ProbeRequest) -> ProbeAnswer:
     return ProbeAnswer(
         host=socket.gethostname(),
         python=sys.executable,
-        missing=tuple(name for name in NEEDED if not _importable(name)),
+        missing=tuple(filter(None, map(_missing, question.modules))),
         reads=_reads(question),
         written=_written(question.folder),
     )
 
 
-def _importable(name: str) -> bool:
+def _missing(module: str) -> str | None:
+    """Return what is not installed: the module, or one that it imports; None if it can be imported."""
     try:
-        importlib.import_module(name)
-    except ImportError:
-        return False
-    return True
+        importlib.import_module(module)
+    except ImportError as error:
+        return error.name or module
+    return None
 
 
 def _reads(question: ProbeRequest) -> bool:

@@ -114,6 +114,16 @@ def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback)
     write_json(directory.numbers(seed), given.numbers)
 
 
+def execute_seed(job: tuple[Path, int]) -> str | None:
+    """Run one seed of the study in a directory, in a worker; return the problem, or None."""
+    path, seed = job
+    try:
+        execute(StudyDirectory(path), seed, lambda *_: None)
+    except Exception as error:  # noqa: BLE001  the command reports it, and the other seeds continue
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
 def _forget_peak() -> None:
     """Let the peak memory be that from now on: a worker runs several studies. See proc(5), clear_refs."""
     with suppress(OSError):  # the peak then includes earlier studies

@@ -2,15 +2,18 @@
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from analysis.errors import AnalysisError
+from analysis.jobs.cluster import Cluster
 from analysis.pages.study.results import StudyResults
 from analysis.pages.study.results_pages import (
     PAGES,
@@ -26,7 +29,7 @@ from experiments.campaigns.studydir import RECORD, StudyDirectory, StudyRecord
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import ExperimentFile
 from experiments.records.run_record import Outcome
-from testbed.backends.studies import execute, side_by_side
+from testbed.backends.studies import execute, execute_seed, side_by_side
 from testbed.campaign import exit_codes
 from testbed.campaign.jobs.pool import Job, JobPool
 from testbed.campaign.jobs.serving import serve
@@ -39,6 +42,7 @@ from testbed.runner.versions import commit
 from topologies.errors import InputError
 
 SWEEP = SweepDirectory.RECORD
+POLL_S = 1.0
 
 
 def new_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> Path:
@@ -85,11 +89,12 @@ def _record(plan: StudyPlan, seeds: Sequence[int]) -> StudyRecord:
     return StudyRecord(system, study, parameters, tuple(seeds), commit() or "")
 
 
-def resume_study(path: Path, *, is_published: bool = False) -> int:
+def resume_study(path: Path, *, is_published: bool = False, master: str | None = None) -> int:
     """Run what is not done of a study or sweep, or of all in a folder, and write the pages.
 
-    is_published: also put the numbers into docs/results/. Return the exit code. Raises InputError if there is
-    no study, MachineError if docs/results/ cannot be written.
+    is_published: also put the numbers into docs/results/. master: a Spark master whose executors run the
+    seeds of studies. Return the exit code. Raises InputError if there is no study, MachineError if
+    docs/results/ cannot be written, AnalysisError if the executors cannot do the work.
     """
     if is_published and not os.access(PAGES, os.W_OK):
         raise MachineError(f"cannot write the tables below {PAGES} (--publish)")
@@ -115,7 +120,9 @@ def resume_study(path: Path, *, is_published: bool = False) -> int:
     ]
     at_once = side_by_side(max(map(_nodes, records), default=0))
     try:
-        if len(jobs) > 1 and (at_once > 1 or is_list):
+        if master is not None and jobs:
+            problems += _on_cluster(jobs, path, master)
+        elif len(jobs) > 1 and (at_once > 1 or is_list):
             problems += _side_by_side(jobs, at_once)
         else:
             with _progress() as report:
@@ -200,13 +207,33 @@ def _side_by_side(jobs: Sequence[Job], at_once: int) -> list[str]:
     return problems
 
 
-def _execute(request: dict[str, Any]) -> dict[str, Any]:
-    """Run a seed in a worker. Never raises: the answer has an error as `problem`."""
+def _on_cluster(jobs: Sequence[Job], folder: Path, master: str) -> list[str]:
+    """Execute all jobs on the executors of a Spark cluster; return the problems of those that failed."""
+    seeds = [(Path(job.request["study"]), int(job.request["seed"])) for job in jobs]
+
+    def report() -> None:
+        left = dict(zip(seeds, jobs, strict=True))
+        while left and not over.wait(POLL_S):
+            for study, seed in [each for each in left if StudyDirectory(each[0]).done([each[1]])]:
+                subject = left.pop((study, seed)).subject
+                click.echo(f"{subject} is done ({len(jobs) - len(left)} of {len(jobs)})", err=True)
+
+    over = threading.Event()
+    reporting = threading.Thread(target=report, daemon=True)
+    reporting.start()
     try:
-        execute(StudyDirectory(Path(request["study"])), request["seed"], lambda *_: None)
-    except Exception as error:  # noqa: BLE001 - the command reports it
-        return {"problem": f"{type(error).__name__}: {error}"}
-    return {"problem": None}
+        with Cluster(master) as cluster:
+            problems = cluster.each(execute_seed, seeds, folder, partial(click.echo, err=True))
+    finally:
+        over.set()
+        reporting.join()
+    return [
+        f"{job.subject} failed: {problem}" for job, problem in zip(jobs, problems, strict=True) if problem
+    ]
+
+
+def _execute(request: dict[str, Any]) -> dict[str, Any]:
+    return {"problem": execute_seed((Path(request["study"]), request["seed"]))}
 
 
 @contextmanager

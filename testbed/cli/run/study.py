@@ -29,6 +29,11 @@ from topologies.errors import InputError
 @click.option(
     "--publish", is_flag=True, help="Also put the numbers into the tables of docs/results/ of this checkout."
 )
+@click.option(
+    "--master",
+    metavar="URL",
+    help="A Spark master whose executors see the study at its path, and run its seeds.",
+)
 @out_option
 @click.option(
     "--resume",
@@ -44,6 +49,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     is_all: bool,
     paper: str | None,
     publish: bool,
+    master: str | None,
     out: Path,
     resume: Path | None,
 ) -> int | None:
@@ -69,7 +75,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     if resume is not None and (study is not None or is_list or overrides or given):
         raise InputError("--resume", None, "", "resumes what was begun: give no study, --set or --seed")
     if resume is None and study is None and not is_list:
-        if overrides or given or publish:
+        if overrides or given or publish or master:
             raise InputError("study", None, "", "give a study, or --all, or --paper NAME")
         for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
@@ -88,9 +94,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
                 problem = f"no study is after a paper {paper!r:.40}; `cutset study` lists all"
                 raise InputError("--paper", None, "", problem)
             resume = run_studies(plans, sweeps, seeds, out)
-        return resume_study(
-            resume or new_study(chosen_study(str(study), overrides), seeds, out), is_published=publish
-        )
+        if resume is None:
+            resume = new_study(chosen_study(str(study), overrides), seeds, out)
+        return resume_study(resume, is_published=publish, master=master)
 
 
 def _is_dotted(override: str) -> bool:

@@ -2,6 +2,7 @@
 locally, even if an executor is killed.
 """
 
+import json
 import os
 import re
 import secrets
@@ -21,6 +22,7 @@ from analysis.jobs import cluster as cluster_of_spark
 from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
 from experiments.records.rundir import RunDirectory
+from testbed.cli import main
 from tests.analysis.jobs.rows import content_of
 from tests.analysis.jobs.standalone import standalone
 from tests.analysis.timelines.captured import write_run
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.spark
 CHECKOUT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-c", "from testbed.cli.main import main; main()", "analyze"]
 WAIT_S = 240
+COSTS = {"processor_s", "memory_bytes"}
 SECRET = secrets.token_hex()
 
 
@@ -136,7 +139,7 @@ def test_a_run_that_executors_do_not_see_is_refused(cluster, here, folder):
     code, said = ended(started([copied(here, folder / "hidden")], cluster))
     assert code == 1
     assert "not all executors of" in said
-    assert "put the run in a folder that all see under this path" in said
+    assert "give a folder that all see under this path" in said
 
 
 def test_ctrl_c_removes_all_files_and_frees_the_cluster(cluster, here, tmp_path):
@@ -184,3 +187,18 @@ def test_an_invalid_master_is_bad_input(here, url):
         InputError, match=f"{url}: is not a Spark master: it must have the form spark://HOST:PORT"
     ):
         analyzed_at(here, url)
+
+
+def test_seeds_of_a_study_run_on_a_cluster_as_here(cluster, folder, monkeypatch, capsys):
+    monkeypatch.setenv("PYSPARK_PYTHON", str(cluster.python))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(cluster.folder.parent / "configuration"))
+    numbers = {}
+    for name, options in (("here", []), ("there", ["--master", cluster.url])):
+        out = folder / name
+        command = ["study", "scribe-depth", "--set", "nodes=200"]
+        assert main.run([*command, "--repeat", "2", "--out", str(out), *options]) == 0
+        found = [json.loads(path.read_text()) for path in sorted(out.glob("*/seeds/*/numbers.json"))]
+        numbers[name] = [{key: each[key] for key in each if key not in COSTS} for each in found]
+    assert len(numbers["here"]) == 2
+    assert numbers["here"] == numbers["there"]
+    assert "executors work in" in capsys.readouterr().err
