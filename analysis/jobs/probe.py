@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NEEDED = ("numpy", "pyarrow")
-"""What tasks of an analysis import."""
+"""Modules that tasks of an analysis import."""
 
 
 @dataclass(frozen=True, slots=True)

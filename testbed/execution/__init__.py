@@ -1,1 +1,1 @@
-"""What a run of real processes and one in virtual time share: phases, record, contacts and specifications."""
+"""Parts of a run that are the same for real processes and in virtual time."""
