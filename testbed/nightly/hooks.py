@@ -111,10 +111,9 @@ def _failed_run(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
 
 
 def night_result(record: NightRecord) -> str:
-    """Return a night's result, such as `2 got worse, 1 of 17 runs failed`; if incomplete, how it ended."""
-    if not record.over:
-        return record.outcome or "broken"
-    parts = [f"{len(record.findings)} got worse"] if record.findings else []
+    """Return a night's result, as `2 got worse, 1 of 17 runs failed`; if incomplete, how it ended first."""
+    parts = [] if record.over else [record.outcome or "broken"]
+    parts += [f"{len(record.findings)} got worse"] if record.findings else []
     parts += [f"{count} of {len(record.runs)} runs failed"] if (count := len(record.failing)) else []
-    parts += ["not checked"] if record.unchecked is not None else []
+    parts += ["not checked"] if record.over and record.unchecked is not None else []
     return ", ".join(parts) or "fine"

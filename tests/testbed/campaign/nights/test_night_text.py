@@ -49,7 +49,7 @@ def test_an_interrupted_night_prints_the_command_to_resume(capsys):
     interrupted = replace(RECORD, outcome=Outcome.INTERRUPTED)
     show_night(directory, interrupted, read_suite("quick"), None, USUAL)
     said = capsys.readouterr().out
-    assert said.startswith("night        interrupted\n")
+    assert said.startswith("night        interrupted, 2 of 5 runs failed\n")
     assert "resume       cutset nightly quick --date 2026-11-21 --resume\n" in said
     asked = NightOptions(
         jobs=2,
