@@ -4,6 +4,7 @@ Arguments are the kind of link emulator and the values that the test varies. The
 """
 
 import time
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -57,18 +58,22 @@ def jitter(
         return _observed(stamper) | {"timer_late_us": median(timer_us)}
 
 
+def _frames_sent(stamper: Stamper, frames: int, per_frame: int, *, every: int) -> Iterator[None]:
+    """Send frames of `per_frame` datagrams; yield whenever a multiple of `every` datagrams was sent."""
+    for _ in range(frames):
+        stamper.send() if per_frame == 1 else stamper.send_offloaded(per_frame)
+        if len(stamper.sent) % every == 0:
+            yield
+
+
 def datagram_loss(
     kind: str, loss: float, per_frame: int, frames: int, burst: int | None = None
 ) -> dict[str, Any]:
     """Send datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
     with Lab(kind, {"link": LinkParameters(loss=loss, loss_burst_packets=burst)}) as lab:
         stamper = Stamper(lab.udp("link"))
-        for _ in range(frames):
-            if per_frame == 1:
-                stamper.send()
-            else:
-                stamper.send_offloaded(per_frame)
-            if len(stamper.sent) % 40 == 0 and not stamper.collect_until_last(LOST_S):
+        for _ in _frames_sent(stamper, frames, per_frame, every=40):
+            if not stamper.collect_until_last(LOST_S):
                 lab.settle("link", stamper)
         lab.settle("link", stamper)
         return _observed(stamper) | {"counters": _counters(lab)}
@@ -80,13 +85,8 @@ def altered(kind: str, duplicate: float, corrupt: float, per_frame: int, frames:
     """
     with Lab(kind, {"link": LinkParameters(duplicate=duplicate, corrupt=corrupt)}) as lab:
         stamper = Stamper(lab.udp("link"))
-        for _ in range(frames):
-            if per_frame == 1:
-                stamper.send()
-            else:
-                stamper.send_offloaded(per_frame)
-            if len(stamper.sent) % 200 == 0:
-                stamper.collect_until_quiet(LOST_S)
+        for _ in _frames_sent(stamper, frames, per_frame, every=200):
+            stamper.collect_until_quiet(LOST_S)
         stamper.collect_until_quiet(QUIET_S)
         return _observed(stamper)
 

@@ -106,30 +106,26 @@ def test_a_closed_session_is_reopened_and_a_machine_without_supervisor_is_gone()
     assert [session.asked_from for session in sessions] == [0, 2, 5]
 
 
-def test_the_wait_for_a_machine_counts_from_its_last_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Include a machine that sent only its clock for longer than the wait."""
+def passing(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Callable[[], None]:
+    """Return a function that lets so much time pass."""
     now = [0.0]
     monkeypatch.setattr(peer_module, "time", SimpleNamespace(monotonic=lambda: now[0], time_ns=lambda: 0))
+    return lambda: now.append(now.pop() + seconds)
 
-    def pass_time() -> None:
-        now[0] += PATIENCE_S * 0.9
 
+def test_the_wait_for_a_machine_counts_from_its_last_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Include a machine that sent only its clock for longer than the wait."""
     clock = {"did": "clock", "id": 1, "time_ns": 1}
     sessions = [Session(waits(0), code=None), *(Session(clock, code=None) for _ in range(3))]
-    told, _ = follow(*sessions, Session(code=NO_SUPERVISOR), before_each=pass_time)
+    told, _ = follow(
+        *sessions, Session(code=NO_SUPERVISOR), before_each=passing(monkeypatch, PATIENCE_S * 0.9)
+    )
     assert told[-1]["did"] == "gone"
 
 
-def test_a_machine_that_is_silent_for_the_whole_wait_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(peer_module, "time", SimpleNamespace(monotonic=lambda: now[0], time_ns=lambda: 0))
-
-    def pass_time() -> None:
-        now[0] += PATIENCE_S * 0.4
-
-    told, played = follow(*(Session(code=None) for _ in range(9)), before_each=pass_time)
+def test_a_machine_that_is_silent_for_the_whole_wait_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    before_each = passing(monkeypatch, PATIENCE_S * 0.4)
+    told, played = follow(*(Session(code=None) for _ in range(9)), before_each=before_each)
     assert [message["did"] for message in told] == ["broken", "broken", "broken", "lost"]
     assert played.commands == ["start"] * 3
 

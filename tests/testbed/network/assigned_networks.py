@@ -28,6 +28,7 @@ PLAN: Plan = make_plan(2, 2)
 """r0 is on h0; of r1 the gateway and one host are on h1, the other host on h2."""
 NAMES = ("h0", "h1", "h2")
 START_TIMEOUT_S = 60.0
+THIS = (sys.executable, "-m", "tests.testbed.network.assigned_networks")
 
 
 def _machine(number: int) -> InventoryMachine:
@@ -86,19 +87,8 @@ def _ip(*lines: str) -> None:
 
 def _start(kind: str, name: str) -> subprocess.Popen[str]:
     """Start a machine and return when its namespace exists."""
-    command = [
-        "unshare",
-        "--net",
-        "--",
-        sys.executable,
-        "-m",
-        "tests.testbed.network.assigned_networks",
-        kind,
-        name,
-    ]
-    process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--", *THIS, kind, name]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert _hear(process) == "there"
     return process
 
@@ -123,16 +113,8 @@ def be_machine(kind: str, name: str) -> None:
     """Create the tunnels of the child that has the network; both have the same standard input and output."""
     _tell("there")
     sys.stdin.readline()
-    inner = [
-        "unshare",
-        "--net",
-        "--mount",
-        "--",
-        sys.executable,
-        "-m",
-        "tests.testbed.network.assigned_networks",
-    ]
-    child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *inner, kind, name, "inside"])
+    inner = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--", *THIS]
+    child = subprocess.Popen([*inner, kind, name, "inside"])
     own, deadline_s = Path("/proc/self/ns/net").readlink(), time.monotonic() + START_TIMEOUT_S
     while Path(f"/proc/{child.pid}/ns/net").readlink() == own:
         assert time.monotonic() < deadline_s

@@ -215,13 +215,18 @@ def test_runs_that_were_not_analysed_are_left_out_with_the_reason(tmp_path, caps
     assert History(tmp_path / "history").runs()["run"].to_pylist() == [whole.name]
 
 
-def test_pruning_keeps_the_numbers_and_lists_removed_parts(tmp_path, capsys):
-    run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
+def kept_with_captures(tmp_path, folder, capsys):
+    """Return a run of 3 MB that is in the history, and the command that leaves 2 MB."""
+    run, history = write_run(tmp_path / folder), ["--history", str(tmp_path / "history")]
     run.captures.mkdir(exist_ok=True)
     (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)
-    cutset(["history", "add", str(run.path), "--history", str(folder)])
+    cutset(["history", "add", str(run.path), *history])
     capsys.readouterr()
-    prune = ["history", "prune", "--history", str(folder), "--keep", "2MB"]
+    return run, ["history", "prune", *history, "--keep", "2MB"]
+
+
+def test_pruning_keeps_the_numbers_and_lists_removed_parts(tmp_path, capsys):
+    run, prune = kept_with_captures(tmp_path, "runs", capsys)
     assert cutset([*prune, "--dry"]) == 0
     said = lines(capsys)
     assert said[0] == f"{run.name}: captures (3 MB)"
@@ -236,12 +241,7 @@ def test_pruning_keeps_the_numbers_and_lists_removed_parts(tmp_path, capsys):
 
 
 def test_pruning_removes_only_what_is_in_the_folder_of_runs(tmp_path, capsys):
-    run, folder = write_run(tmp_path / "elsewhere"), tmp_path / "history"
-    run.captures.mkdir(exist_ok=True)
-    (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)
-    cutset(["history", "add", str(run.path), "--history", str(folder)])
-    prune = ["history", "prune", "--history", str(folder), "--keep", "2MB"]
-    capsys.readouterr()
+    run, prune = kept_with_captures(tmp_path, "elsewhere", capsys)
     assert cutset(prune) == 0
     said = capsys.readouterr()
     assert said.err == (
