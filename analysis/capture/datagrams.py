@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bytes, Ints
 from analysis.capture.codings import JoinedBytes, encodings
 from analysis.capture.fragmented_datagrams import (
     UDP_HEADER_BYTES,
@@ -34,7 +35,10 @@ from analysis.capture.groups import GroupMemberships, is_group
 from analysis.capture.markers import MarkerSearch, event_columns, find_markers
 from analysis.capture.pcap.decode import DecodingCounts, Emit, message_batch
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from analysis.capture.pcap.reassemble import HORIZON_NS
 from analysis.schemas import DECODING, GAPS
 
@@ -129,7 +133,7 @@ class DatagramMarkers:
         self._emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
         self._emit("memberships", self._groups.rows())
 
-    def _whole_bytes(self, columns: Columns, rows: Integers) -> Integers:
+    def _whole_bytes(self, columns: Columns, rows: Ints) -> Ints:
         """Return each datagram's payload by the length in its UDP header; 0 for later fragments."""
         header_at = columns["offset"][rows] + columns["payload_offset"][rows] - _LENGTH_BEFORE_PAYLOAD
         is_first = columns["fragment_offset"][rows] == 0

@@ -9,8 +9,8 @@ whose fragments overlap (RFC 5722).
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from analysis.arrays import Bytes
 from analysis.capture.pcap.fields import ONES, sum_state
-from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.fragments import DATAGRAMS_MAX, TOGETHER_NS
 
 UDP_HEADER_BYTES = 8

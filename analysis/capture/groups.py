@@ -10,8 +10,8 @@ from ipaddress import IPv4Address, ip_address
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bytes, Ints
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.schemas import MEMBERSHIPS
 from topologies.group_membership import END_GROUP, FIRST_GROUP, IGMP, JoinedGroups
 
@@ -61,7 +61,7 @@ class GroupMemberships:
                 else:
                     times[-1] = (times[-1][0], t_ns)
 
-    def arriving(self, packets: Columns, rows: Integers) -> Integers:
+    def arriving(self, packets: Columns, rows: Ints) -> Ints:
         """Return the rows of packets without those to groups that the host had not joined."""
         target, t_ns = packets["dst_lo"][rows], packets["t_ns"][rows]
         to_group = (packets["dst_hi"][rows] == 0) & (target >= FIRST_GROUP) & (target < END_GROUP)
@@ -70,7 +70,7 @@ class GroupMemberships:
             for joined_ns, left_ns in self._times.get(group, ()):
                 since = (target == group) & (t_ns >= joined_ns - REPORT_DELAY_NS)
                 kept |= since if left_ns is None else since & (t_ns < left_ns)
-        found: Integers = rows[kept]
+        found: Ints = rows[kept]
         return found
 
     def rows(self) -> pa.RecordBatch:

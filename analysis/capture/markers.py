@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bytes
 from analysis.capture.codings import JoinedBytes, MarkerEncoding, encodings
 from analysis.capture.groups import is_group
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, message_batch, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
-from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.frames import contents, runs
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.websocket import COMPRESSED, WebSocketStream

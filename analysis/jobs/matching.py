@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Bools, Ints, group_numbers
 from analysis.capture.groups import Members
-from analysis.capture.pcap.files.format import Integers
 from analysis.schemas import ARRIVED, LOST, MESSAGES, TRANSFERS, UNSEEN
 
 CONNECTION = ("src", "dst", "sport", "dport", "connection")
@@ -34,12 +33,9 @@ _SHARED = tuple(name for name in TRANSFERS.names if name not in _OF_ENDS)
 COLUMNS = tuple(name for name in MESSAGES.names if name in {"host", *_SHARED, "t_first_ns", "t_complete_ns"})
 """The columns of MESSAGES that transfers need; not the capture and its direction."""
 _ROWS = pa.schema([*(MESSAGES.field(name) for name in COLUMNS), pa.field("receiver", pa.string())])
-NEVER_NS = np.iinfo(np.int64).max
 _OFFSET_BITS = 44  # 16 TiB of one stream
 _Times = tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]
 """When a message was first seen, and when it was complete."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -113,28 +109,28 @@ def at_receivers(arrived: pa.Table) -> pa.Table:
 class _Side:
     """Rows that wait for their counterpart, and how far each connection was read."""
 
-    last: Integers  # by connection: offset of the last message; -1: none
+    last: Ints  # by connection: offset of the last message; -1: none
     table: pa.Table = field(default_factory=_ROWS.empty_table)
-    keys: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    read: Integers = field(init=False)  # by connection: offset read so far
+    keys: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    read: Ints = field(init=False)  # by connection: offset read so far
 
     def __post_init__(self) -> None:
         self.read = np.full(self.last.size, -1)
 
-    def add(self, table: pa.Table, keys: Integers) -> None:
+    def add(self, table: pa.Table, keys: Ints) -> None:
         if not table.num_rows:
             return
         self.table = pa.concat_tables([self.table, table.select(_ROWS.names)])
         self.keys = np.concatenate((self.keys, keys))
         np.maximum.at(self.read, keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1))
 
-    def passed(self, keys: Integers) -> Mask:
+    def passed(self, keys: Ints) -> Bools:
         """Return whether each message would have been read already if this side had it."""
         connection, offset = keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1)
-        found: Mask = (self.read[connection] >= offset) | (self.last[connection] < offset)
+        found: Bools = (self.read[connection] >= offset) | (self.last[connection] < offset)
         return found
 
-    def keep(self, rows: Integers) -> None:
+    def keep(self, rows: Ints) -> None:
         self.table = self.table.take(pa.array(rows)) if rows.size else _ROWS.empty_table()
         self.keys = self.keys[rows]
 
@@ -197,7 +193,7 @@ class Matcher:
         nothing = pa.nulls(arrived.num_rows, pa.int64())
         return self._rows(arrived, (nothing, nothing), _times(arrived), self._fates_of_seen(arrived))
 
-    def _sent_only(self, rows: Integers) -> pa.Table:
+    def _sent_only(self, rows: Ints) -> pa.Table:
         """Return transfers of messages that did not arrive, except to hosts that were not members then."""
         out = self._sent.table.take(pa.array(rows))
         due = _was_member(out, self._receivers.members)
@@ -211,22 +207,18 @@ class Matcher:
         content = pa.table([*either, *same], [*_SHARED, "t_first_ns", "receiver"])
         return self._rows(content, _times(out), _times(in_), self._fates_of_seen(in_))
 
-    def _keys(self, table: pa.Table) -> Integers:
+    def _keys(self, table: pa.Table) -> Ints:
         """Return one number for each row: connection in the upper bits, offset in the lower."""
         if not table.num_rows:
             return np.zeros(0, np.int64)
-        codes = np.zeros(table.num_rows, np.int64)
-        for name in _RECEIVED:
-            column = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
-            joined = codes * max(len(column.dictionary), 1) + column.indices.to_numpy()
-            codes = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = group_numbers([table.column(name).combine_chunks() for name in _RECEIVED])
         _, first = np.unique(codes, return_index=True)
         some = table.select(_RECEIVED).take(pa.array(first)).to_pylist()
         numbers = np.array([self._numbers[_received_key(row)] for row in some], np.int64)
-        keys: Integers = numbers[codes] << _OFFSET_BITS | table.column("stream_offset").to_numpy()
+        keys: Ints = numbers[codes] << _OFFSET_BITS | table.column("stream_offset").to_numpy()
         return keys
 
-    def _fates(self, keys: Integers) -> pa.Array:
+    def _fates(self, keys: Ints) -> pa.Array:
         """Return the fates of messages that left and did not arrive."""
         connection, offset = keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1)
         overtaken = self._arrived.last[connection] > offset
@@ -262,7 +254,7 @@ class Matcher:
         return pa.array(list(self._hosts.values()), pa.string()).take(found)
 
 
-def _was_member(sent: pa.Table, members: Members) -> Mask:
+def _was_member(sent: pa.Table, members: Members) -> Bools:
     """Return which rows of `to_receivers` went to a host itself, or to a group while it was a member."""
     due = np.ones(sent.num_rows, np.bool_)
     for group, by_host in members.items():
@@ -272,7 +264,7 @@ def _was_member(sent: pa.Table, members: Members) -> Mask:
         due[rows] = False
         for host, times in by_host.items():
             for joined_ns, left_ns in times:
-                then = (t_ns >= joined_ns) & (t_ns < (NEVER_NS if left_ns is None else left_ns))
+                then = (t_ns >= joined_ns) & (t_ns < (NEVER if left_ns is None else left_ns))
                 due[rows[then & (receivers == host)]] = True
     return due
 

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Ints, ints
 from analysis.live.audience import RequiredDeliveries
 from analysis.timelines import latency, schemas, throughput
-from analysis.timelines.arrays import NEVER, Ints, ints
 from analysis.timelines.delivery.sequence_intervals import Batches
 from analysis.timelines.delivery.stream_pieces import Sets, StreamPieces, cut_stream
 from analysis.timelines.run_metadata import RunMetadata

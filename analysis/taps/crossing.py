@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from analysis.arrays import Bools, Ints, looked_up
 from analysis.capture.clocks.bounds import Sightings, thinned
 from analysis.capture.clocks.estimate import NOTHING, PACKETS, Estimate, estimate
 from analysis.capture.clocks.wire import MachineExchange
@@ -23,7 +24,6 @@ from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER
 from analysis.taps.opening import Tap, Taps
-from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.links.link_segments import KEY_COLUMNS, hashes, segments
 from topologies.link_parameters import ETHERNET_BYTES
 
@@ -120,7 +120,8 @@ def packets_of(columns: Columns) -> Packets:
     """Return the IP packets of a batch as segments."""
     rows = np.flatnonzero(columns["proto"] >= 0)
     here = {name: columns[name][rows].astype(np.int64) for name in COLUMNS}
-    made = segments(here, MTU_BYTES - ETHERNET_BYTES + _link_bytes(columns["link_type"][rows]))
+    link_bytes = looked_up(columns["link_type"][rows], _LINK_BYTES, ETHERNET_BYTES)
+    made = segments(here, MTU_BYTES - ETHERNET_BYTES + link_bytes)
     is_last = np.diff(made.row, append=-1) != 0
     found = np.zeros(len(made.row), PACKET)
     for name in here.keys() & set(PACKET.names or ()):
@@ -136,12 +137,6 @@ def packets_of(columns: Columns) -> Packets:
     ports = (*addresses, "sport", "dport", "proto")
     found["flow"] = hashes(np.stack([found[name] for name in ports], axis=1))
     return found
-
-
-def _link_bytes(link_types: npt.NDArray[np.integer]) -> Ints:
-    """Return the length of each packet's link header."""
-    found, where = np.unique(link_types, return_inverse=True)
-    return np.array([_LINK_BYTES.get(each, ETHERNET_BYTES) for each in found.tolist()], np.int64)[where]
 
 
 def _crossing(near: Tap, far: Tap, here: Packets, there: Packets) -> Crossing | None:

@@ -6,12 +6,13 @@ other tap captured packets until it would have arrived, by the longest delay so 
 tap did not, if its contents were not unique, or if only the second tap captured it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bools, Ints, looked_up
 from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER, TimeRange
@@ -19,7 +20,6 @@ from analysis.schemas import ARRIVED, LOST, TRANSFERS, UNSEEN
 from analysis.sql.functions import ip
 from analysis.taps.crossing import COLUMNS, PACKET, Crossing, Packets, matches, packets_of
 from analysis.taps.opening import Tap
-from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.progress import Progress
 
 UDP: Final = 17
@@ -79,7 +79,7 @@ class _Pair:
         return rows.filter(pa.array(self._times.within(rows.column("t_ns").to_numpy())))
 
     def _matched(self, near: Packets, far: Packets) -> pa.Table:
-        known = _looked_up(self._crossing.ahead, near["pair"])
+        known = looked_up(near["pair"], self._crossing.ahead)
         ahead = np.where(known < 0, near["t_ns"] <= far["t_ns"], known == 1)
         sent = np.where(ahead, near["t_ns"], far["t_ns"])
         arrived = np.where(ahead, far["t_ns"], near["t_ns"])
@@ -89,7 +89,7 @@ class _Pair:
 
     def _alone(self, side: "_Side", other: "_Side", packets: Packets, vague: Bools) -> pa.Table:
         """Return the transfers of packets that only one tap captured, if their addresses cross the path."""
-        known = _looked_up(self._crossing.ahead, packets["pair"])
+        known = looked_up(packets["pair"], self._crossing.ahead)
         packets, vague, known = packets[known >= 0], vague[known >= 0], known[known >= 0]
         ahead = known == 1
         first_here = ahead == (side is self._near)
@@ -132,12 +132,6 @@ class _Pair:
 
 _ARRIVED, _LOST, _UNSEEN = 0, 1, 2
 _NEVER: Final = np.iinfo(np.int64).min
-
-
-def _looked_up(ahead: Mapping[int, bool], pairs: Ints) -> Ints:
-    """Return whether packets pass the near tap first, -1 if unknown."""
-    found, where = np.unique(pairs, return_inverse=True)
-    return np.array([int(ahead.get(pair, -1)) for pair in found.tolist()], np.int64)[where]
 
 
 def packet_types(flags: Ints, size: Ints, protocol: Ints) -> pa.Array:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import rows
 from analysis.timelines.delivery.sequence_intervals import batches, common, digest, runs_by_host, total, union
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait

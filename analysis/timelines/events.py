@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Ints, begins, codes, concatenated, decoded_values, ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, begins, codes, concatenated, decoded_values, ints, rows
 from analysis.timelines.coded_texts import coded_schema, one_text
 from analysis.timelines.recovering.passing import end_hosts, own_and_forwarded, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, check_planned_streams

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Ints, begins, ints
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints, begins, ints
 from analysis.timelines.delivery.stream_pieces import StreamPieces
 from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.run_metadata import RunMetadata

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Floats, Ints, concatenated
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Floats, Ints, concatenated
 from node.core.measures import BlockReader
 
 Rows = tuple[Sequence[str], Ints, Floats]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
+from analysis.arrays import Ints
 
 
 def weighted(values: Ints, weights: Ints, percent: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.timelines.arrays import Bools, Ints, begins
+from analysis.arrays import Bools, Ints, begins
 
 NUMBERS = 1 << 32
 _HALF = NUMBERS >> 1

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Bools, Ints, concatenated, ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, concatenated, ints, rows
 
 MARGIN_NS = 60_000_000_000
 """Before the start and after the end: connecting and probing, and late arrivals."""

@@ -37,9 +37,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from analysis.arrays import NEVER, codes, ints
 from analysis.timelines import measures, schemas
 from analysis.timelines.agreement import Agreement
-from analysis.timelines.arrays import NEVER, codes, ints
 from analysis.timelines.delivery import confirmations, selectivity
 from analysis.timelines.delivery.sequence_intervals import sums
 from analysis.timelines.event_figures import event_figures, losses, stream_figures

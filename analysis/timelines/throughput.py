@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Bools, Floats, Ints, codes, ints, looked_up, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, looked_up, rows
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import in_group_spans, repeats
 from analysis.timelines.links.periods import LinkDirection

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, Ints
+from analysis.arrays import NEVER, Ints
 from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.faults.kinds import kind_named

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bools, Ints, begins, ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, begins, ints, rows
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (

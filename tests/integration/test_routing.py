@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.timelines.arrays import ints
+from analysis.arrays import ints
 from analysis.timelines.links.fidelity import VIOLATED
 from experiments.records.rundir import RunDirectory
 from testbed.cli import main

@@ -150,15 +150,9 @@ def _by_control(
 def _combined(bounds: WindowBounds, more: WindowBounds) -> WindowBounds:
     """Return the windows of both, with the origin and base of the first."""
     time, offset = more.origin_ns - bounds.origin_ns, more.base_ns - bounds.base_ns
-    return WindowBounds(
-        bounds.origin_ns,
-        bounds.base_ns,
-        np.concatenate((bounds.passed_ns, more.passed_ns)),
-        np.concatenate((bounds.low_at, more.low_at + time)),
-        np.concatenate((bounds.low, more.low + offset)),
-        np.concatenate((bounds.high_at, more.high_at + time)),
-        np.concatenate((bounds.high, more.high + offset)),
-    )
+    low, high = more.low + offset, more.high + offset
+    moved = replace(more, low_at=more.low_at + time, low=low, high_at=more.high_at + time, high=high)
+    return WindowBounds.joined([bounds, moved])
 
 
 def _of_one_band(machine: str, reference: Estimate, bounds: WindowBounds) -> Estimate:

@@ -17,11 +17,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from analysis.arrays import Bools
 from analysis.capture.clocks.bounds import WindowBounds
-
-Flags = npt.NDArray[np.bool_]
 
 RATE_MAX = 500e-6
 """The largest rate correction that the kernel permits without setting the clock: adjtimex(2), MAXFREQ."""
@@ -102,7 +100,7 @@ def round_trip_of(bounds: WindowBounds) -> float:
     return max(0.0, float(quick - QUICKER * (next_quick - quick)))
 
 
-def possible(bounds: WindowBounds, round_trip_ns: float) -> Flags:
+def possible(bounds: WindowBounds, round_trip_ns: float) -> Bools:
     """Return which windows are consistent; in an inconsistent one the clock was set."""
     time, rise = bounds.low_at - bounds.high_at, bounds.low - bounds.high
     return ~(rise + round_trip_ns - hidden(round_trip_ns) > RATE_MAX * np.abs(time))

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from analysis.arrays import Bools, Bytes, Ints
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from analysis.capture.pcap.frames import FrameWalk, MessageFrames
 from analysis.capture.pcap.nested import NUMBER_KINDS, InnermostMessages, open_nested
 from analysis.capture.pcap.reassemble import SettledRange
@@ -31,7 +34,6 @@ _COVERED = "covered"
 
 Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -50,8 +52,8 @@ class KnownRange:
     """The part of a stream in which messages are searched."""
 
     pieces: ByteRanges
-    complete_ns: Integers
-    repeated: Integers  # rows of (start, end), ascending
+    complete_ns: Ints
+    repeated: Ints  # rows of (start, end), ascending
     hole: int  # offset of the stream's first gap
 
     @classmethod
@@ -139,10 +141,10 @@ def _decode_frames(
     return message_batch(names, columns | _heads(inmost, types, chosen), chosen.size)
 
 
-def _body_fits(layout: MessageLayout, body: Integers) -> Mask:
+def _body_fits(layout: MessageLayout, body: Ints) -> Bools:
     """Return whether bodies of these sizes fit the message: a fixed head, then nothing, bytes or rows."""
     size = layout.head.size + (layout.codec is not None)  # a nested message has at least its type
-    fits: Mask = body == size if layout.tail is None else body >= size
+    fits: Bools = body == size if layout.tail is None else body >= size
     row_bytes = _row_bytes(layout)
     return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
 
@@ -151,13 +153,13 @@ def _row_bytes(layout: MessageLayout) -> int:
     return sum(WIDTHS[field.format] for field in layout.row_fields)
 
 
-def _seen_bytes(frames: MessageFrames, pieces: ByteRanges) -> Integers:
+def _seen_bytes(frames: MessageFrames, pieces: ByteRanges) -> Ints:
     """Return the number of bytes of each frame that were seen on the wire."""
     before = np.cumsum(pieces.length) - pieces.length
 
-    def up_to(position: Integers) -> Integers:
+    def up_to(position: Ints) -> Ints:
         piece = np.searchsorted(pieces.start, position, side="right") - 1
-        inside: Integers = np.minimum(position - pieces.start[piece], pieces.length[piece])
+        inside: Ints = np.minimum(position - pieces.start[piece], pieces.length[piece])
         return before[piece] + inside
 
     return up_to(frames.start + frames.length) - up_to(frames.start)
@@ -180,7 +182,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind, safe=False)
 
 
-def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[str, pa.Array]:
+def seen_columns(start: Ints, length: Ints, known: KnownRange) -> dict[str, pa.Array]:
     """Return columns of messages: stream offset, length, times, and whether bytes were retransmitted."""
     pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T
     first = np.searchsorted(pieces.start, start, side="right") - 1
@@ -196,7 +198,7 @@ def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[s
     }
 
 
-def _heads(inmost: InnermostMessages, types: list[MessageLayout], chosen: Integers) -> dict[str, pa.Array]:
+def _heads(inmost: InnermostMessages, types: list[MessageLayout], chosen: Ints) -> dict[str, pa.Array]:
     """Return the columns that come from fixed heads and from rows."""
     frames = inmost.frames
     values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
@@ -227,7 +229,7 @@ def _heads(inmost: InnermostMessages, types: list[MessageLayout], chosen: Intege
     }
 
 
-def _keys(frames: MessageFrames, types: list[MessageLayout], chosen: Integers) -> pa.Array:
+def _keys(frames: MessageFrames, types: list[MessageLayout], chosen: Ints) -> pa.Array:
     """Return the column of keys; null for messages without one."""
     width = WIDTHS[KEY]
     found, there = np.zeros((chosen.size, width), np.uint8), np.zeros(chosen.size, np.bool_)
@@ -242,9 +244,7 @@ def _keys(frames: MessageFrames, types: list[MessageLayout], chosen: Integers) -
     return keys.cast(pa.binary())
 
 
-def _covered(
-    frames: MessageFrames, types: list[MessageLayout], chosen: Integers, count: Integers
-) -> pa.Array:
+def _covered(frames: MessageFrames, types: list[MessageLayout], chosen: Ints, count: Ints) -> pa.Array:
     """Return the number of sequence numbers that each batch of events covers: a field, or a sum of rows."""
     found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
     for layout in types:
@@ -263,7 +263,7 @@ def _covered(
     return pa.array(found, mask=absent)
 
 
-def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Integers, Integers]:
+def _row_places(first: Ints, counts: Ints, row_bytes: int) -> tuple[Ints, Ints]:
     """Return the owner and the offset of each row, given the offset of each owner's first row."""
     ends = np.cumsum(counts)
     owner = np.repeat(np.arange(counts.size), counts)
@@ -271,7 +271,7 @@ def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Inte
     return owner, first[owner] + within * row_bytes
 
 
-def _rows(frames: MessageFrames, types: list[MessageLayout], chosen: Integers, name: str) -> pa.Array:
+def _rows(frames: MessageFrames, types: list[MessageLayout], chosen: Ints, name: str) -> pa.Array:
     """Return a list column from messages with rows for it; null for others and if bytes are missing.
 
     A list's element has the column's struct fields of a row, or the row's first field.

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column, gather
+from analysis.arrays import Bools, Bytes, Ints, RowSelection
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
 HEADERS_MAX = 16
@@ -33,16 +36,15 @@ MPLS = 0x8847
 GRE, VXLAN, VXLAN_GPE, GENEVE, ETHERIP = (_INNER | number for number in range(2, 7))
 _LLC, _SNAP_OTHER, _LABELLED, _ERSPAN_2, _ERSPAN_3 = (_INNER | number for number in range(7, 12))
 _INT32_MAX = (1 << 31) - 1
-Mask = npt.NDArray[np.bool_]
 _ETHERTYPE_LEAST, _ETHERNET_BYTES_MAX = 0x600, 1500
 
 
 class Next(NamedTuple):
     """The end of one header in each packet: the kind of the next one, and the bytes up to it."""
 
-    kind: Integers
-    distance: Integers | int
-    length: Integers | int = _INT32_MAX  # bytes that belong to this header's content
+    kind: Ints
+    distance: Ints | int
+    length: Ints | int = _INT32_MAX  # bytes that belong to this header's content
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,13 @@ class Headers:
     """The place of the next header in each packet. Offsets count from the packet's captured bytes."""
 
     data: Bytes
-    begin: Integers  # of the captured bytes in the file
-    captured: Integers
-    kind: Integers
-    at: Integers
-    end: Integers  # of the innermost header's content, on the wire
+    begin: Ints  # of the captured bytes in the file
+    captured: Ints
+    kind: Ints
+    at: Ints
+    end: Ints  # of the innermost header's content, on the wire
 
-    def take(self, rows: Integers, kind: Integers, at: Integers) -> "Headers":
+    def take(self, rows: Ints, kind: Ints, at: Ints) -> "Headers":
         """Return the headers of these packets at another place."""
         return Headers(self.data, self.begin[rows], self.captured[rows], kind, at, self.end[rows])
 
@@ -71,7 +73,7 @@ class Headers:
         """Gather the next header of some packets."""
         return gather(self.data, self.begin[rows] + self.at[rows], width)
 
-    def having(self, wanted: Mask, width: int) -> RowSelection:
+    def having(self, wanted: Bools, width: int) -> RowSelection:
         """Return the wanted packets with this number of bytes of the next header, and mark the others."""
         if not wanted.any():
             return np.zeros(0, np.int64)
@@ -83,7 +85,7 @@ class Headers:
             wanted = wanted & whole
         return slice(None) if wanted.all() else np.flatnonzero(wanted)
 
-    def refuse(self, rows: RowSelection, good: Mask) -> Integers:
+    def refuse(self, rows: RowSelection, good: Bools) -> Ints:
         """Mark the packets whose header is not good, and return the others."""
         every = np.arange(self.at.size)[rows]
         self.kind[every[~good]] = BAD
@@ -130,7 +132,7 @@ def follow(found: Headers) -> None:
             _step(found, _READERS[kind], rows[found.kind[rows] == kind])
 
 
-def _step(found: Headers, header: _Header, rows: Integers) -> None:
+def _step(found: Headers, header: _Header, rows: Ints) -> None:
     at, end = found.at[rows], found.end[rows]
     there = at + header.least
     whole = there <= np.minimum(found.captured[rows], end)
@@ -142,7 +144,7 @@ def _step(found: Headers, header: _Header, rows: Integers) -> None:
     found.end[rows] = np.minimum(found.end[rows], found.at[rows] + following.length)
 
 
-def _ethertype(value: Integers) -> Integers:
+def _ethertype(value: Ints) -> Ints:
     """Return the kind by an Ethernet frame's field of type or length (IEEE 802.3)."""
     return np.where(value <= _ETHERNET_BYTES_MAX, _LLC, value)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from analysis.arrays import Bools, Bytes, Ints, RowSelection
 from analysis.capture.pcap.encapsulation import (
     CUT,
     ETHERIP,
@@ -25,11 +26,12 @@ from analysis.capture.pcap.encapsulation import (
     VXLAN,
     VXLAN_GPE,
     Headers,
-    Mask,
     follow,
     network_headers,
 )
-from analysis.capture.pcap.files.format import Bytes, Integers, RowSelection, column
+from analysis.capture.pcap.files.format import (
+    column,
+)
 from analysis.capture.pcap.files.records import PacketRecords
 from analysis.schemas import PACKETS
 
@@ -80,9 +82,9 @@ class Layers:
     headers: Headers
     """The next header: in the end, the payload, and the kind of header where reading ended."""
     columns: Columns
-    proto: Integers
-    whole: Mask  # the next layer's header is expected here (not in a later fragment)
-    ip_at: Integers  # offset of the IP header; -1 without one
+    proto: Ints
+    whole: Bools  # the next layer's header is expected here (not in a later fragment)
+    ip_at: Ints  # offset of the IP header; -1 without one
 
     @classmethod
     def begin(cls, headers: Headers) -> "Layers":
@@ -117,7 +119,7 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
     return columns
 
 
-def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
+def _as_int32(values: Ints) -> npt.NDArray[np.int32]:
     """Clip lengths to 32 bits. Larger ones are wrong, but must not become negative."""
     return np.minimum(values, _INT32_MAX).astype(np.int32)
 
@@ -149,7 +151,7 @@ def _read(layers: Layers, tunnels: int) -> None:
         _read_tunnels(layers, others, tunnels)
 
 
-def _read_tunnels(layers: Layers, others: Integers, tunnels: int) -> None:
+def _read_tunnels(layers: Layers, others: Ints, tunnels: int) -> None:
     """Replace the fields of tunnel packets by those of the inner IP packet. others: packets without TCP."""
     headers, columns = layers.headers, layers.columns
     kinds = np.where(

@@ -15,8 +15,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from analysis.arrays import Bytes, Ints
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
 _EVER = np.iinfo(np.int64)
@@ -27,11 +31,11 @@ WINDOW_BYTES = 8 * 1024 * 1024  # stream bytes copied at once; a frame is smalle
 class MessageFrames:
     """The frames of one window, in stream order. content: their bytes, in which each begins at `at`."""
 
-    start: Integers  # stream offset
-    length: Integers  # of the whole frame
-    type: Integers
-    known: Integers  # bytes of it, from its start, that are in `content`
-    at: Integers
+    start: Ints  # stream offset
+    length: Ints  # of the whole frame
+    type: Ints
+    known: Ints  # bytes of it, from its start, that are in `content`
+    at: Ints
     content: Bytes
 
 
@@ -100,7 +104,7 @@ class FrameWalk:
         return _gather_frames(content, content_start, np.array(begins, np.int64))
 
 
-def _gather_frames(content: bytes, content_start: int, at: Integers) -> MessageFrames:
+def _gather_frames(content: bytes, content_start: int, at: Ints) -> MessageFrames:
     buffer = np.frombuffer(content, np.uint8)
     headers = gather(buffer, at, HEADER_BYTES)
     length = column(headers, 0, ">u4") + LENGTH_BYTES

@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.files.format import Integers, column, gather
+from analysis.arrays import Ints
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from analysis.capture.pcap.frames import MessageFrames
 from analysis.schemas import ENDS_COLUMNS
 from node.core.framing import HEADER_BYTES
@@ -37,7 +41,7 @@ class InnermostMessages:
 
     frames: MessageFrames
     within: pa.Array
-    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]]
+    ends: dict[str, tuple[Ints, np.typing.NDArray[np.bool_]]]
 
 
 def open_nested(frames: MessageFrames, codec: Codec) -> InnermostMessages:
@@ -59,11 +63,11 @@ def open_nested(frames: MessageFrames, codec: Codec) -> InnermostMessages:
 
 def _next_level(
     frames: MessageFrames,
-    path: Integers,
+    path: Ints,
     codec: Codec,
-    head_bytes: Integers,
-    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
-) -> tuple[MessageFrames, Integers]:
+    head_bytes: Ints,
+    ends: dict[str, tuple[Ints, np.typing.NDArray[np.bool_]]],
+) -> tuple[MessageFrames, Ints]:
     """Open one level, and return the frames and the indices of those opened. Updates `path` and `ends`."""
     kinds, at, length, known = (getattr(frames, name).copy() for name in ("type", "at", "length", "known"))
     found = [np.zeros(0, np.int64)]
@@ -91,8 +95,8 @@ def _next_level(
 def _keep_ends(
     frames: MessageFrames,
     layout: MessageLayout,
-    where: Integers,
-    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
+    where: Ints,
+    ends: dict[str, tuple[Ints, np.typing.NDArray[np.bool_]]],
 ) -> None:
     for field in layout.fields:
         for name in set(field.columns) & set(ends):
@@ -104,7 +108,7 @@ def _keep_ends(
             absent[where] = False
 
 
-def _names(path: Integers, codec: Codec) -> pa.Array:
+def _names(path: Ints, codec: Codec) -> pa.Array:
     """Return the names along each path of types."""
     paths, places = np.unique(path, return_inverse=True)
     texts = []

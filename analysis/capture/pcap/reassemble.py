@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from analysis.arrays import Ints
 from analysis.capture.pcap.files.byte_ranges import (
     ByteRanges,
     TcpSegments,
@@ -30,7 +31,6 @@ from analysis.capture.pcap.files.byte_ranges import (
     no_pieces,
     no_ranges,
 )
-from analysis.capture.pcap.files.format import Integers
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: no segment can be further ahead
@@ -38,7 +38,7 @@ HORIZON_NS = 5_000_000_000  # a first retransmission follows after about a secon
 MISDATED_NS = 3_600_000_000_000
 """No sender retransmits for this long (RFC 9293, section 3.8.3), so no gap is filled this much later."""
 PIECES_MAX = 1 << 19  # limit of waiting pieces in one capture, 40 bytes each
-_Number = TypeVar("_Number", int, Integers)
+_Number = TypeVar("_Number", int, Ints)
 _EVER = np.iinfo(np.int64)
 
 
@@ -47,9 +47,9 @@ class SettledRange:
     """The next final part of a stream. Stream offset 0 is the first byte after SYN, or the lowest seen."""
 
     pieces: ByteRanges
-    complete_ns: Integers  # per piece: when it and all seen bytes before it had arrived
-    repeated: Integers  # retransmitted bytes as rows of (start, end), ascending; may begin before the part
-    missing: tuple[Integers, Integers]  # starts and lengths of gaps in the capture
+    complete_ns: Ints  # per piece: when it and all seen bytes before it had arrived
+    repeated: Ints  # retransmitted bytes as rows of (start, end), ascending; may begin before the part
+    missing: tuple[Ints, Ints]  # starts and lengths of gaps in the capture
 
 
 class Numbering:
@@ -152,7 +152,7 @@ class ReassembledConnection:
     def _known_origin(self) -> bool:
         return self._lowest == 0
 
-    def _give(self, count: int, complete_ns: Integers) -> SettledRange:
+    def _give(self, count: int, complete_ns: Ints) -> SettledRange:
         if not self._known_origin:
             self._begin_at(int(self._held.start[0]))
         pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
@@ -178,7 +178,7 @@ class ReassembledConnection:
         self._ahead -= origin
         self._lowest = 0
 
-    def _place(self, segments: TcpSegments) -> tuple[TcpSegments, Integers]:
+    def _place(self, segments: TcpSegments) -> tuple[TcpSegments, Ints]:
         """Return the segments and their stream offsets. Those that cannot belong to it are only counted."""
         self.segments += segments.seq.size
         if not segments.seq.size:
@@ -197,7 +197,7 @@ class ReassembledConnection:
             self._ahead = max(self._ahead, int((positions + segments.length).max()))
         return segments, positions
 
-    def _place_one_by_one(self, numbers: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    def _place_one_by_one(self, numbers: Ints, lengths: Ints) -> tuple[Ints, Ints]:
         """Place segments one by one if there are strays, which must not affect later segments."""
         seq, position, ahead = self._seq, self._position, self._ahead
         rows, positions = [], []
@@ -210,7 +210,7 @@ class ReassembledConnection:
         return np.array(rows, np.int64), np.array(positions, np.int64)
 
 
-def _running_maximum(t_ns: Integers) -> Integers:
+def _running_maximum(t_ns: Ints) -> Ints:
     """Return the running maximum of arrival times in stream order, without wrong ones.
 
     A wrong time of the last segment cannot be recognised.

@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from analysis.arrays import Ints
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import RST, SYN
 
 TCP = 6
 
 
-def segment_rows(columns: Columns, port: int | None) -> Integers:
+def segment_rows(columns: Columns, port: int | None) -> Ints:
     """Return the indices of TCP segments from or to a port (None: any) that carry payload, or begin or reset
     a connection.
     """

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bytes, Ints, group_numbers
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.datagrams import DatagramMarkers
 from analysis.capture.groups import GroupMemberships
@@ -23,7 +24,6 @@ from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import Emit, MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
-from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes, release
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
@@ -204,7 +204,7 @@ class _Flow:
     names: dict[str, pa.Scalar]
 
 
-def _latest(t_ns: Integers) -> int:
+def _latest(t_ns: Ints) -> int:
     """Return the latest time of a window, ignoring a few wrong time stamps."""
     place = max((t_ns.size - 1) // 2, t_ns.size - 1 - MISDATED_MAX)
     return int(np.partition(t_ns, place)[place])
@@ -216,23 +216,13 @@ def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Di
     if not parts:
         return
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    groups = _group(columns)
+    groups = group_numbers([pa.array(columns[name]) for name in DIRECTION])
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     for first, following in pairwise(bounds.tolist()):
         rows = order[first:following]
         segments = TcpSegments(**{field.name: columns[field.name][rows] for field in fields(TcpSegments)})
         yield tuple(int(columns[name][rows[0]]) for name in DIRECTION), segments
-
-
-def _group(columns: Columns) -> Integers:
-    """Assign a number to each row's TCP direction by hashing the key columns in turn (exact, unsorted)."""
-    groups = np.zeros(columns["sport"].size, np.int64)
-    for name in DIRECTION:
-        codes = pa.array(columns[name]).dictionary_encode()
-        joined = groups * max(len(codes.dictionary), 1) + codes.indices.to_numpy()
-        groups = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
-    return groups
 
 
 def _name(capture: HostCapture, direction: Direction) -> dict[str, pa.Scalar]:

@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.capture.pcap.encapsulation import ARP, ETHERNET, IPV4, IPV6, LINK, Mask
+from analysis.arrays import Bools, Bytes, Ints
+from analysis.capture.pcap.encapsulation import ARP, ETHERNET, IPV4, IPV6, LINK
 from analysis.capture.pcap.fields import TUNNEL_PORTS, Layers, read_layers
-from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.format import (
+    column,
+    gather,
+)
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 from analysis.capture.pcap.protocol_names import unread_packets
 
@@ -23,7 +27,7 @@ OTHERS = "packets of other protocols"
 class UncommonPackets:
     """Some of a capture's packets, with their layers."""
 
-    rows: Integers  # indices among the records
+    rows: Ints  # indices among the records
     records: PacketRecords
     layers: Layers
 
@@ -74,12 +78,12 @@ class _CommonFrame:
     headers_bytes: int
     ports_at: int | None = None  # if the destination port tells whether it is a tunnel
 
-    def matches(self, data: Bytes, records: PacketRecords, rows: Integers) -> Mask:
+    def matches(self, data: Bytes, records: PacketRecords, rows: Ints) -> Bools:
         """Return which of these rows are such frames."""
         everything = rows.size == records.at.size
         head = records.head if everything else records.head[rows]
         length = records.length if everything else records.length[rows]
-        found: Mask = length >= self.headers_bytes
+        found: Bools = length >= self.headers_bytes
         for at, (mask, value) in ((8, self.first), (16, self.second)):
             found &= head[:, at : at + 8].view("<u8")[:, 0] & _word(mask) == _word(value)
         if self.ports_at is not None and (places := np.flatnonzero(found)).size:

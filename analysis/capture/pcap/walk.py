@@ -10,10 +10,13 @@ from array import array
 
 import numpy as np
 
-from analysis.capture.pcap.files.format import Bytes, Format, Integers
+from analysis.arrays import Bytes, Ints
+from analysis.capture.pcap.files.format import (
+    Format,
+)
 
 
-def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Integers, int]:
+def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Ints, int]:
     """Follow the chain from `start` (a record's beginning) while records begin before `stop`.
 
     Only lengths are read, so a damaged header continues the chain with its wrong length. Returns the offsets

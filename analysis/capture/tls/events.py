@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analysis.arrays import Bools, Bytes
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.decode import DecodingCounts, Emit
-from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.tls.plaintext import StreamPlaintext
 from analysis.capture.tls.records import APPLICATION, HEADER, TlsRecord, TlsRecords
@@ -23,8 +23,6 @@ from analysis.capture.tls.tshark import Tshark
 from analysis.errors import AnalysisError
 from analysis.schemas import DECODING
 from experiments.records.key_log import client_randoms
-
-Flags = npt.NDArray[np.bool_]
 
 EMPTY_BYTES_MAX = 24
 """The largest body of a record without payload: the cipher's overhead. It need not be decrypted."""
@@ -170,7 +168,7 @@ class Decryption:
         self._share.rows.unlink()
 
     def _note_unread(
-        self, is_read: Flags, kinds: npt.NDArray[np.uint8], why: Callable[[TlsSession], str]
+        self, is_read: Bools, kinds: npt.NDArray[np.uint8], why: Callable[[TlsSession], str]
     ) -> None:
         """Count each stream's unread bytes and note the reason. kinds: 0 if unknown."""
         rows = self._rows

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bytes
 from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
-from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.frames import contents, copy_pieces, runs
 from analysis.capture.pcap.reassemble import SettledRange
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bools, ints
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.streams import halves
 from analysis.inspect.packets.selection import PacketSelection
@@ -16,7 +17,6 @@ from analysis.messages.label import label
 from analysis.sql.cases import CapturesCase
 from analysis.sql.questions import Questions, open_questions
 from analysis.taps.transfers import TYPES, packet_types
-from analysis.timelines.arrays import Bools, ints
 from topologies.errors import InputError
 from topologies.strict import suggestion
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.arrays import Ints
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import SYN
 from analysis.capture.pcap.streams import halves
 from experiments.records.rundir import RunDirectory
@@ -60,7 +60,7 @@ class RowKeys:
         self._values = [np.unique(column) for column in table.T]
         self._codes = self._encode(list(table.T))[0]  # ascending like the keys
 
-    def find(self, columns: Sequence[npt.NDArray[Any]]) -> Integers:
+    def find(self, columns: Sequence[npt.NDArray[Any]]) -> Ints:
         """Return the index of each row's key; -1 for none."""
         if not self.keys:
             return np.full(columns[0].size, -1)
@@ -68,7 +68,7 @@ class RowKeys:
         places = np.minimum(np.searchsorted(self._codes, codes), len(self.keys) - 1)
         return np.where(known & (self._codes[places] == codes), places, -1)
 
-    def _encode(self, columns: Sequence[npt.NDArray[Any]]) -> tuple[Integers, Mask]:
+    def _encode(self, columns: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Mask]:
         codes = np.zeros(columns[0].size if columns else 0, np.int64)
         known = np.ones(codes.size, np.bool_)
         for values, column in zip(self._values, columns, strict=True):
@@ -157,7 +157,7 @@ class Ranges:
         found: Mask = known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
         return found
 
-    def _meets(self, first: Integers, length: Integers) -> Mask:
+    def _meets(self, first: Ints, length: Ints) -> Mask:
         if not self._first.size:
             return np.zeros(first.size, np.bool_)
         place = np.searchsorted(self._first, first + length, side="left") - 1

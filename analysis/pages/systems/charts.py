@@ -13,10 +13,10 @@ from statistics import mean, median
 
 import numpy as np
 
+from analysis.arrays import Ints, ints
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, with_gaps
 from analysis.pages.report.charts.charts import TIME, spans
 from analysis.pages.systems.sides import ComparedSystem, SystemRun, cut_of
-from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.delivery_records import read_files
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from analysis.timelines.arrays import Bools, Ints, begins, offsets
+from analysis.arrays import Bools, Ints, ParallelArrays, begins, offsets
 from analysis.timelines.delivery.epochs import EpochLayout
 from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD, KEY_BYTES
 
@@ -19,7 +19,7 @@ Mark = tuple[int, int, int, bool, Keys]  # stream, first_seq, count, collects, k
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionMarks:
+class CollectionMarks(ParallelArrays):
     """All marked events of a run as parallel arrays, in any order. Events without keys have key 0."""
 
     stream: Ints
@@ -33,8 +33,7 @@ class CollectionMarks:
 
     def marks_of_stream(self, stream: int) -> "CollectionMarks":
         """Return the marks of one stream."""
-        mine = self.stream == stream
-        return CollectionMarks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
+        return self.take(self.stream == stream)
 
 
 def read_marks(paths: Sequence[Path]) -> CollectionMarks:

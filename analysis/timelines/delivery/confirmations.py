@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import NEVER, Ints, ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints, ints, rows
 from analysis.timelines.delivery.content import ContentRecords
 from analysis.timelines.delivery.expected import by_topic, excused_times
 from analysis.timelines.run_metadata import RunMetadata

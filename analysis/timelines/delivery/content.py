@@ -17,9 +17,9 @@ from typing import Self
 
 import numpy as np
 
+from analysis.arrays import NEVER, Bools, Floats, Ints, ParallelArrays
 from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import NEVER, Bools, Floats, Ints
 from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS
 from analysis.timelines.delivery.epochs import EpochLayout
 from analysis.timelines.measures import Rows, read_measures
@@ -35,7 +35,7 @@ from node.core.deliveries import RecordKind
 
 
 @dataclass(frozen=True, slots=True)
-class EventMatches:
+class EventMatches(ParallelArrays):
     """Pairs of a subscription and an event that it matches, as parallel arrays.
 
     client: index among the requested clients. event: index among all events. must: whether it must arrive
@@ -89,9 +89,7 @@ class ContentRecords:
 
     def matched(self, contract: Contract, streams: Sequence[int], under_way: InFlightSpans) -> EventMatches:
         """Return the events of these streams that match subscriptions, with the subscribers."""
-        found = [NOTHING, *self.blocks(contract, streams, under_way)]
-        columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
-        return EventMatches(*map(np.concatenate, columns))
+        return EventMatches.joined([NOTHING, *self.blocks(contract, streams, under_way)])
 
     def blocks(
         self, contract: Contract, streams: Sequence[int], under_way: InFlightSpans

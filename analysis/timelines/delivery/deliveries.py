@@ -1,7 +1,7 @@
 """Compares what clients received with what was published: many clients and streams at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Ints, codes, ints, places, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints, codes, ints, places, rows
 from analysis.timelines.delivery.collecting import CollectionMarks
 from analysis.timelines.delivery.content import NOTHING, ContentRecords, EventMatches
 from analysis.timelines.delivery.delivery_records import (
@@ -41,6 +41,7 @@ from analysis.timelines.delivery.sequence_intervals import (
     sums,
     totals,
     union,
+    untimed,
     within,
 )
 from analysis.timelines.delivery.stream_pieces import Sets
@@ -130,13 +131,7 @@ def delivery_table(
 
 def _table(columns: Mapping[str, Any]) -> pa.Table:
     """Return `schemas.DELIVERIES` from columns in any order, as NumPy or Arrow arrays."""
-    arrays = [
-        pa.array(columns[field.name]).cast(field.type)
-        if isinstance(columns[field.name], np.ndarray)
-        else columns[field.name].cast(field.type)
-        for field in schemas.DELIVERIES
-    ]
-    return pa.Table.from_arrays(arrays, schema=schemas.DELIVERIES)
+    return pa.table(dict(columns)).select(schemas.DELIVERIES.names).cast(schemas.DELIVERIES)
 
 
 def required_sets(
@@ -176,7 +171,7 @@ def _by_group(runs: Runs, sessions: ClientSessions) -> Iterator[tuple[int, Runs]
     for low, high in pairwise([*starts.tolist(), len(group)]):
         mine = first[low:high], first[low:high] + size[low:high]
         if several[group[low]]:
-            mine = union(Batches(first[low:high], size[low:high], np.zeros(high - low, np.int64)))
+            mine = union(untimed(first[low:high], size[low:high]))
         yield int(group[low]), mine
 
 
@@ -188,14 +183,15 @@ def recorded_publications(records: pa.Table, metadata: RunMetadata) -> RecordedP
     mine = np.flatnonzero(stream >= 0)
     batches = _in_spans(table, streams)
     order = np.argsort(batches.first_seq, kind="stable")
+    mine = mine[order]
     drivers = codes(table.column("host"), pc.unique(table.column("host")).to_pylist())
     return RecordedPublications(
-        stream=stream[mine][order],
-        batches=Batches(batches.first_seq[order], batches.count[order], ints(table, "t_ns")[mine][order]),
-        crc=ints(table, "batch_crc")[mine][order],
-        running=ints(table, "running_crc")[mine][order],
-        driver=drivers[mine][order],
-        session=ints(table, "session")[mine][order],
+        stream=stream[mine],
+        batches=replace(batches.take(order), t_ns=ints(table, "t_ns")[mine]),
+        crc=ints(table, "batch_crc")[mine],
+        running=ints(table, "running_crc")[mine],
+        driver=drivers[mine],
+        session=ints(table, "session")[mine],
         runs=union(batches),
         unacknowledged=_unacknowledged(records, metadata),
     )
@@ -332,7 +328,7 @@ def _per_instant(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, g
 def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> Batches:
     """Return the batches; of tombstones only the oldest part, which the rule explains."""
     gone = np.where(got.events > 0, 0, unjustified)
-    return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
+    return replace(batches, count=batches.count - np.minimum(gone, batches.count))
 
 
 def _digests(runs: Runs, streams: list[int], epochs: EpochLayout) -> Ints:

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.arrays import Bools, Ints, ints
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.delivery.sequence_intervals import Batches
 from experiments.files.whole_files import replacing
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header

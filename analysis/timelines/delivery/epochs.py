@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from analysis.timelines.arrays import Ints, ints
+from analysis.arrays import Ints, ints
 from analysis.timelines.delivery.sequence_intervals import reach
 from node.core.epochs import NUMBER_BITS
 

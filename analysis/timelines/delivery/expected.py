@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Bools, Ints, codes, ints, offsets, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Bools, Ints, codes, ints, offsets, rows
 from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS, RecordedPublications
 from analysis.timelines.delivery.sequence_intervals import (
     NONE,
@@ -252,10 +252,7 @@ def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -
         first = clock.first(every, np.full(streams, from_ns - settle_ns))
         end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
         found.append(in_group_spans(every, first, np.maximum(end - first, 0)))
-    first, count = (
-        np.concatenate([getattr(each, name) for each in found]) for name in ("first_seq", "count")
-    )
-    return union(Batches(first, count, np.zeros(len(first), np.int64)))
+    return union(Batches.joined(found))
 
 
 def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import ints, rows
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.collecting import marks_in
 from analysis.timelines.delivery.confirmations import check_confirmations, planned_subscriptions

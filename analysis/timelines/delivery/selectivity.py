@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Ints, ints
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.content import ContentRecords
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.run_metadata import RunMetadata

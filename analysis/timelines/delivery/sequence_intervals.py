@@ -13,8 +13,8 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Bools, Ints, ParallelArrays, begins, codes, ints, offsets
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import Bools, Ints, begins, codes, ints, offsets
 
 Runs = tuple[Ints, Ints]
 """Firsts and ends (exclusive) of maximal runs of sequence numbers, in order."""
@@ -24,7 +24,7 @@ SPAN = np.int64(1) << SPAN_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(ParallelArrays):
     """Batches of one stream at one place, as parallel arrays in any order. Times in nanoseconds."""
 
     first_seq: Ints
@@ -38,6 +38,11 @@ class Batches:
 
 
 NONE = Batches(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
+def untimed(first_seq: Ints, count: Ints) -> Batches:
+    """Return batches whose times do not matter."""
+    return Batches(first_seq, count, np.zeros(len(first_seq), np.int64))
 
 
 def batches(table: pa.Table) -> Batches:
@@ -59,15 +64,15 @@ def runs_by_host(table: pa.Table, hosts: Sequence[str]) -> dict[str, Runs]:
     every = batches(table)
     found = {}
     for name, mine in zip(hosts, np.split(order, ends)[1:], strict=False):  # without rows of other hosts
-        found[name] = union(Batches(every.first_seq[mine], every.count[mine], every.t_ns[mine]))
+        found[name] = union(every.take(mine))
     return found
 
 
 def union(batches: Batches) -> Runs:
     """Return a place's sequence numbers as the firsts and ends (exclusive) of maximal runs, in order."""
-    filled = batches.count > 0
-    order = np.argsort(batches.first_seq[filled], kind="stable")
-    first, end = batches.first_seq[filled][order], batches.end_seq[filled][order]
+    filled = batches.take(batches.count > 0)
+    ordered = filled.take(np.argsort(filled.first_seq, kind="stable"))
+    first, end = ordered.first_seq, ordered.end_seq
     if not len(first):
         return first, end
     reach = np.maximum.accumulate(end)
@@ -105,7 +110,7 @@ def _combined(some: Runs, others: Runs, *, shared: bool) -> Runs:
     edges = distinct(np.concatenate((*some, *others)))
     first = edges[:-1]
     chosen = _held(some, first) & (_held(others, first) == shared)
-    return union(Batches(first[chosen], np.diff(edges)[chosen], np.zeros(int(chosen.sum()), np.int64)))
+    return union(untimed(first[chosen], np.diff(edges)[chosen]))
 
 
 def _held(runs: Runs, numbers: Ints) -> Bools:
@@ -149,7 +154,7 @@ def in_group_spans(group: Ints, first_seq: Ints, count: Ints, size_max: int = in
     """Return batches in their groups' spans. Numbers beyond a span (a damaged record) are put at its end."""
     size = np.clip(count, 0, size_max)
     first = np.clip(first_seq, 0, SPAN - 1 - size)
-    return Batches((group << SPAN_BITS) + first, size, np.zeros(len(group), np.int64))
+    return untimed((group << SPAN_BITS) + first, size)
 
 
 def sums(group: Ints, values: Ints, groups: int) -> Ints:

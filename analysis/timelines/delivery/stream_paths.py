@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.timelines.arrays import Ints, begins, codes, ints, rows
+from analysis.arrays import Ints, begins, codes, ints, rows
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from topologies.routes import Hop

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import NEVER, Bools, Ints, begins, codes, offsets, rows
+from analysis.arrays import NEVER, Bools, Ints, begins, codes, offsets, rows
 from analysis.timelines.delivery.sequence_intervals import NONE, Batches, Runs, batches, distinct, incidences
 from analysis.timelines.run_window import RunWindow
 from node.core.deliveries import RecordKind

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Bools, Floats, Ints, ParallelArrays, begins, codes, ints, pair_keys, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Floats, Ints, begins, codes, ints, pair_keys, rows
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
     SPAN_BITS,
@@ -35,7 +35,7 @@ from node.core.deliveries import RecordKind
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrivals:
+class _Arrivals(ParallelArrays):
     """Arrivals of pieces at clients' sessions, as parallel arrays, session by session in order.
 
     row: the row of the records in which it arrived.
@@ -44,9 +44,6 @@ class _Arrivals:
     session: Ints
     piece: Ints
     row: Ints
-
-    def where(self, chosen: Ints | Bools) -> "_Arrivals":
-        return _Arrivals(self.session[chosen], self.piece[chosen], self.row[chosen])
 
 
 def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -63,7 +60,7 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     piece, row = incidences(edges, batches)
     came = _without_counted(_Arrivals(_sessions(records)[row], piece, row), edges)
     came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
-    late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
+    late = came.take(_behind(came.session, cycle, _usual_place(came, cycle)))
     t_ns = ints(records, "t_ns")[late.row]
     instant = np.searchsorted(metadata.instant_starts_ns, t_ns, side="right") - 1
     return pa.table(
@@ -112,9 +109,9 @@ def _sessions(records: pa.Table) -> Ints:
 def _without_counted(came: _Arrivals, edges: Ints) -> _Arrivals:
     """Return first arrivals that are not late within their stream."""
     intervals = max(len(edges) - 1, 1)
-    came = came.where(np.argsort(came.session, kind="stable"))
-    came = came.where(np.sort(np.unique(came.session * intervals + came.piece, return_index=True)[1]))
-    return came.where(~_behind(came.session, edges[came.piece] >> SPAN_BITS, came.piece))
+    came = came.take(np.argsort(came.session, kind="stable"))
+    came = came.take(np.sort(np.unique(came.session * intervals + came.piece, return_index=True)[1]))
+    return came.take(~_behind(came.session, edges[came.piece] >> SPAN_BITS, came.piece))
 
 
 def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
@@ -127,7 +124,7 @@ def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
     graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(intervals, intervals))
     _, component = connected_components(graph.tocsr(), connection="strong")
     chosen = (np.bincount(component, minlength=1) > 1)[component][came.piece]
-    return came.where(chosen), component[came.piece[chosen]].astype(np.int64)
+    return came.take(chosen), component[came.piece[chosen]].astype(np.int64)
 
 
 def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
+from analysis.arrays import Ints
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.delivery.expected import Expected
 from analysis.timelines.delivery.sequence_intervals import (
@@ -80,7 +80,7 @@ def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -
     if len(some) == len(again):
         return again
     found = np.zeros_like(again)
-    found[some] = repeats(Batches(batches.first_seq[some], batches.count[some], batches.t_ns[some]))
+    found[some] = repeats(batches.take(some))
     return found
 
 
@@ -95,8 +95,7 @@ def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
     """Return how many numbers of each batch arrived after a later published one. again: repetitions."""
     late = np.zeros_like(again)
     real = np.flatnonzero(invented < ordered.count)
-    of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
-    late[real] = late_numbers(of_real) - again[real]
+    late[real] = late_numbers(ordered.take(real)) - again[real]
     return late
 
 

@@ -25,9 +25,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import NEVER, Floats, Ints, ints
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Floats, Ints, ints
 from analysis.timelines.links.link_behaviour import (
     EARLY_NS,
     LATE_NS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Floats, Ints
+from analysis.arrays import NEVER, NS_PER_S, Bools, Floats, Ints
 from analysis.timelines.links.link_flow import (
     GUARD_NS,
     Flow,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, Bools, Floats, Ints
+from analysis.arrays import NEVER, Bools, Floats, Ints
 from analysis.timelines.links.link_replay import (
     Transit,
     ns_per_byte,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Floats, Ints, Values, begins
+from analysis.arrays import NEVER, NS_PER_S, Bools, Floats, Ints, Values, begins
 from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve, delays_ns, rates_in_force

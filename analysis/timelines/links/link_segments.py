@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.timelines.arrays import Bools, Ints, begins, ints, offsets
+from analysis.arrays import Bools, Ints, begins, ints, offsets
 from topologies.link_parameters import ETHERNET_BYTES
 
 PROTO_TCP = 6

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.timelines.arrays import Bools, ints
+from analysis.arrays import Bools, ints
 from experiments.planned import plan_routes
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState, Selection
 from experiments.planned.plan import Plan

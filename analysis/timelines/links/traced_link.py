@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analysis.timelines.arrays import NS_PER_S, Floats, Ints, Values
+from analysis.arrays import NS_PER_S, Floats, Ints, Values
 from analysis.timelines.links.periods import Period
 from topologies.link_trace import STEP_US, TraceSteps, edges_ns
 

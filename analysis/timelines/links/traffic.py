@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Ints, ints, looked_up, rows
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints, looked_up, rows
 from analysis.timelines.links.link_segments import KEY_COLUMNS, LinkSegments, segments
 from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.arrays import Bools, Ints, ints
 from analysis.timelines.links.periods import LinkDirection, carriers, wan_hops
 from experiments.planned.plan import LinkPlan, Plan
 from experiments.planned.plan_routes import group_trees, hops

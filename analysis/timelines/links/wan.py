@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Ints, codes, ints, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, ints, rows
-from analysis.timelines.delivery.sequence_intervals import Batches, incidences, total, union
+from analysis.timelines.delivery.sequence_intervals import Batches, incidences, total, union, untimed
 from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import Host, RunMetadata
 
@@ -54,7 +54,7 @@ def copies_over_links(events: pa.Table, metadata: RunMetadata) -> pa.Table:
     found = []
     for link, places in by_link.items():
         mine = np.concatenate(places)
-        batches = Batches(first_seq[mine], count[mine], np.zeros(mine.size, np.int64))
+        batches = untimed(first_seq[mine], count[mine])
         runs = (int(stream[mine[0]]), int(count[mine].sum()), total(union(batches)), most_copies(batches))
         found.append((*link, *runs))
     return _table(found, schemas.WAN_COPIES)

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Bools, Ints
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Bools, Ints
 from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.run_metadata import RunMetadata

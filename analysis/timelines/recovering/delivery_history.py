@@ -6,7 +6,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.arrays import NEVER, Bools, Ints
 from analysis.timelines.delivery.stream_paths import SourceHistory, change_times, length_us, path_to
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.host_paths import hops_of, hosts_to

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import rows
 from analysis.messages.label import address_text, parse_key
 from analysis.schemas import KEY_COLUMN
 from analysis.timelines import schemas
-from analysis.timelines.arrays import rows
 from analysis.timelines.delivery.stream_paths import SourceHistory
 from analysis.timelines.log_records import log_records
 from analysis.timelines.recovering.passing import own_and_forwarded

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, Ints
+from analysis.arrays import NEVER, Ints
 from analysis.timelines.delivery.collecting import CollectionMarks, collectable
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.delivery.sequence_intervals import SPAN, SPAN_BITS, in_group_spans, within

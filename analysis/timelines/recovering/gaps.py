@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.arrays import NEVER, Bools, Ints
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.schemas import BIN_NS
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from analysis.timelines.arrays import codes, ints, rows
+from analysis.arrays import codes, ints, rows
 from analysis.timelines.delivery.stream_paths import SourceHistory, changes
 from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import Hop

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import Bools
 from analysis.messages.label import address_text
 from analysis.schemas import ENDS_COLUMNS
-from analysis.timelines.arrays import Bools
 from analysis.timelines.run_metadata import RunMetadata
 
 _KEY = ("type", "stream", "first_seq", "count")

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import NEVER, Ints
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.delivery.stream_paths import length_us
 from analysis.timelines.delivery.stream_pieces import CELLS_MAX, ClientPieces
 from analysis.timelines.recovering.delivery_history import AROUND_NS, DeliveryHistory

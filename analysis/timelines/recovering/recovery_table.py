@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import NEVER, Ints, codes, ints, pair_keys, rows
 from analysis.timelines import schemas
-from analysis.timelines.arrays import NEVER, Ints, codes, ints, pair_keys, rows
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, reactions_to_fault
 from analysis.timelines.recovering.recovery import UNKNOWN
 from analysis.timelines.recovering.run_faults import RunFault

@@ -37,7 +37,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.arrays import NEVER, Bools, Ints
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.schemas import BIN_NS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.arrays import ints
 from analysis.timelines import agreement, latency, schemas
-from analysis.timelines.arrays import ints
 from analysis.timelines.coded_texts import read_coded
 from analysis.timelines.delivery import deliveries, stream_pieces
 from analysis.timelines.delivery.content import ContentFiles

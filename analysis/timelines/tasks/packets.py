@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.arrays import Ints, ints
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
-from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.coded_texts import read_coded_groups
 from analysis.timelines.links import fidelity, tcp_outages, traffic, wan
 from analysis.timelines.links.traversals import PACKET_COLUMNS, LinkTraversal, sides

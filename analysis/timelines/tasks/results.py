@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.arrays import concatenated
 from analysis.jobs import work
 from analysis.jobs.work import Workers
 from analysis.timelines import schemas
-from analysis.timelines.arrays import concatenated
 from experiments.files.whole_files import replacing
 
 RESULTS = {

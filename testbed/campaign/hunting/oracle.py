@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Ints, ints
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.confirmations import summary as confirmations_summary
 from analysis.timelines.delivery.outputs import findings_of, last_published_ns
 from analysis.timelines.event_figures import event_figures, stream_figures

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from analysis.arrays import NEVER, ints
 from analysis.timelines import latency, schemas
-from analysis.timelines.arrays import NEVER, ints
 from analysis.timelines.delivery.stream_pieces import ClientPieces, StreamPieces
 from analysis.timelines.recovering import convergence
 from analysis.timelines.recovering.delivery_history import DeliveryHistory

@@ -6,10 +6,10 @@ from ipaddress import ip_address
 import pyarrow as pa
 import pytest
 
+from analysis.arrays import ints
 from analysis.errors import AnalysisError
 from analysis.schemas import MESSAGES
 from analysis.timelines import agreement, events, latency, schemas, throughput
-from analysis.timelines.arrays import ints
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.expected import followed_spans
 from analysis.timelines.delivery.stream_pieces import from_events

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.under_way import InFlightSpans
 from tests.analysis.timelines.world import S, run_record

@@ -6,49 +6,49 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from analysis.capture.pcap.files.format import Integers, ParallelArrays
+from analysis.arrays import Ints, ParallelArrays
 
 
 @dataclass(frozen=True, slots=True)
 class TcpSegments(ParallelArrays):
     """Segments of one TCP direction, in capture order. All arrays have the same length."""
 
-    t_ns: Integers
-    seq: Integers
-    flags: Integers
-    at: Integers  # offset of the payload in the file
-    length: Integers  # payload bytes on the wire
-    captured: Integers  # payload bytes in the file
+    t_ns: Ints
+    seq: Ints
+    flags: Ints
+    at: Ints  # offset of the payload in the file
+    length: Ints  # payload bytes on the wire
+    captured: Ints  # payload bytes in the file
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRanges(ParallelArrays):
     """Parts of a stream. After `lay_out` they ascend and do not overlap. All arrays have the same length."""
 
-    start: Integers  # stream offset
-    length: Integers
-    captured: Integers  # bytes from `start` on whose content the file has
-    at: Integers  # their offset in the file
-    t_ns: Integers  # arrival time
+    start: Ints  # stream offset
+    length: Ints
+    captured: Ints  # bytes from `start` on whose content the file has
+    at: Ints  # their offset in the file
+    t_ns: Ints  # arrival time
 
     @property
-    def end(self) -> Integers:
+    def end(self) -> Ints:
         """One past each range's last byte in the stream."""
         return self.start + self.length
 
     @property
-    def known_end(self) -> Integers:
+    def known_end(self) -> Ints:
         """One past each range's last byte whose content the file has."""
         return self.start + self.captured
 
     @property
-    def snapped(self) -> tuple[Integers, Integers]:
+    def snapped(self) -> tuple[Ints, Ints]:
         """Starts and lengths of bytes that arrived but were cut off by the snap length."""
         cut = self.length - self.captured
         where = np.flatnonzero(cut > 0)
         return self.known_end[where], cut[where]
 
-    def from_position(self, position: int) -> tuple["ByteRanges", Integers]:
+    def from_position(self, position: int) -> tuple["ByteRanges", Ints]:
         """Return the parts of the ranges at `position` or later, and the indices of their ranges."""
         if not self.start.size or int(self.start.min()) >= position:
             return self, np.arange(self.start.size)
@@ -61,7 +61,7 @@ def no_pieces() -> ByteRanges:
     return ByteRanges(*(np.zeros(0, np.int64) for _ in fields(ByteRanges)))
 
 
-def no_ranges() -> Integers:
+def no_ranges() -> Ints:
     """Return no rows of (start, end)."""
     return np.zeros((0, 2), np.int64)
 
@@ -69,14 +69,10 @@ def no_ranges() -> Integers:
 def join(parts: Sequence[ByteRanges]) -> ByteRanges:
     """Concatenate byte ranges in the order given."""
     filled = [part for part in parts if part.start.size]
-    if len(filled) < 2:
-        return filled[0] if filled else no_pieces()
-    return ByteRanges(
-        *(np.concatenate([getattr(part, field.name) for part in filled]) for field in fields(ByteRanges))
-    )
+    return filled[0] if len(filled) == 1 else ByteRanges.joined(filled or [no_pieces()])
 
 
-def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
+def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Ints]:
     """Arrange pieces, given in order of arrival, in stream order without overlaps.
 
     Returns these, and the retransmitted ranges as rows of (start, end, piece that repeated them).
@@ -103,12 +99,12 @@ def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
     return _cut(pieces, source[sort], first[sort], last[sort]), repeated
 
 
-def ascending(ranges: Integers) -> Integers:
+def ascending(ranges: Ints) -> Ints:
     """Sort rows of (start, end) by start."""
     return ranges[np.argsort(ranges[:, 0], kind="stable")]
 
 
-def _paint(order: Integers, clusters: Integers, pieces: ByteRanges) -> tuple[Integers, Integers]:
+def _paint(order: Ints, clusters: Ints, pieces: ByteRanges) -> tuple[Ints, Ints]:
     """Place pieces in this order, each only where no earlier piece is. Clusters do not touch each other.
 
     Returns rows of (piece, start, end) for the placed parts, and rows of (start, end, piece) for the parts
@@ -138,7 +134,7 @@ def _paint(order: Integers, clusters: Integers, pieces: ByteRanges) -> tuple[Int
     return np.array(kept, np.int64).reshape(-1, 3), np.array(covered, np.int64).reshape(-1, 3)
 
 
-def _cut(pieces: ByteRanges, source: Integers, start: Integers, end: Integers) -> ByteRanges:
+def _cut(pieces: ByteRanges, source: Ints, start: Ints, end: Ints) -> ByteRanges:
     """Return the parts [start, end) of the pieces `source`."""
     skipped, length = start - pieces.start[source], end - start
     return ByteRanges(

@@ -13,18 +13,13 @@ Sources: the drafts "PCAP Capture File Format" (draft-ietf-opsawg-pcap) and "PCA
 """
 
 import struct
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from analysis.arrays import Bytes, Ints
 from analysis.errors import CaptureError
-
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-
-RowSelection = Integers | slice
 
 FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
@@ -46,16 +41,6 @@ _AIX_VERSION = (2, 2)
 _AIX_LINK_TYPES = {6: 1, 9: 6, 15: 10, 24: 0}  # from RFC 1573's ifType; AIX writes nanoseconds
 _EXCHANGED_AT_TIMES, _EXCHANGED_TRIED = (2, 3), 65_536  # known only from a truncated packet
 _TRIED_RECORDS, _APART_S_MAX = 3, 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelArrays:
-    """Rows as arrays of the same length; other fields apply to all rows."""
-
-    def take(self, rows: RowSelection | npt.NDArray[np.bool_]) -> Self:
-        """Return some of the rows, by index, mask or slice."""
-        values = (getattr(self, each.name) for each in fields(self))
-        return type(self)(*(each[rows] if isinstance(each, np.ndarray) else each for each in values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +184,7 @@ def _fits(data: Bytes, form: Format, records: int, *, by_time: bool) -> bool:
     return True
 
 
-def gather(data: Bytes, at: Integers, width: int) -> Bytes:
+def gather(data: Bytes, at: Ints, width: int) -> Bytes:
     """Copy `width` bytes from each offset in `at` into a matrix of len(at) rows, with zeros beyond the end.
 
     One contiguous copy per row is three times as fast as one gather per field, with one cache miss per row.
@@ -216,14 +201,14 @@ def gather(data: Bytes, at: Integers, width: int) -> Bytes:
     return rows
 
 
-def _gather_inside(data: Bytes, at: Integers, width: int) -> Bytes:
+def _gather_inside(data: Bytes, at: Ints, width: int) -> Bytes:
     if at.size == 0 or width == 0:
         return np.zeros((at.size, width), np.uint8)
     overlapping: npt.NDArray[np.void] = np.ndarray((data.size - width + 1,), f"V{width}", data, strides=(1,))
     return overlapping[at].view(np.uint8).reshape(-1, width)
 
 
-def column(rows: Bytes, at: int, kind: str) -> Integers:
+def column(rows: Bytes, at: int, kind: str) -> Ints:
     """Read the field at byte `at` of every row, NumPy type `kind` (">u2", "<u4", "u1", …), as int64."""
     dtype = np.dtype(kind)
     return rows[:, at : at + dtype.itemsize].view(dtype)[:, 0].astype(np.int64)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.capture.pcap.files.format import Bytes
+from analysis.arrays import Bytes
 from analysis.errors import CaptureError
 
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from analysis.arrays import Bytes, Ints, ParallelArrays
 from analysis.capture.pcap.files.format import (
     PCAPNG,
-    Bytes,
     CaptureInterface,
     Format,
-    Integers,
-    ParallelArrays,
     column,
     gather,
 )
@@ -41,13 +39,13 @@ _MICROSECONDS = 6  # the default resolution: 10^-6 s
 class Blocks(ParallelArrays):
     """The packets of some blocks."""
 
-    at: Integers  # offset of the block
-    begin: Integers  # offset of the packet
-    interface: Integers
+    at: Ints  # offset of the block
+    begin: Ints  # offset of the packet
+    interface: Ints
     time: npt.NDArray[np.uint64]  # in units of the interface
     timed: npt.NDArray[np.bool_]  # simple packet blocks have no time
-    length: Integers
-    wire_length: Integers
+    length: Ints
+    wire_length: Ints
     head: Bytes  # the first bytes from `begin`
     unused: dict[str, int]
 
@@ -84,7 +82,7 @@ def begin_section(data: Bytes, offset: int) -> tuple[Format, int] | str:
     return f"damaged section header at byte {offset}: byte order {header[8:12].hex()}"
 
 
-def check_blocks(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
+def check_blocks(data: Bytes, offsets: Ints, following: int, form: Format) -> ChainCheck:
     """Check the blocks of a walk up to the next section, and read the interface descriptions."""
     headers = gather(data, offsets, BLOCK_BYTES_LEAST)
     kind, length = column(headers, TYPE_AT, form.order + "u4"), column(headers, LENGTH_AT, form.order + "u4")
@@ -139,7 +137,7 @@ def _interface(block: bytes, at: int, order: str) -> CaptureInterface | None:
     return CaptureInterface(link_type, snaplen, units_per_s, offset_s, at)
 
 
-def read_blocks(data: Bytes, offsets: Integers, form: Format, head_bytes: int) -> Blocks:
+def read_blocks(data: Bytes, offsets: Ints, form: Format, head_bytes: int) -> Blocks:
     """Read the packets of a section's blocks, which `check_blocks` accepted."""
     rows = gather(data, offsets, _PACKET_AT + head_bytes)
     word = form.order + "u4"
@@ -169,7 +167,7 @@ def read_blocks(data: Bytes, offsets: Integers, form: Format, head_bytes: int) -
     return _usable(blocks, block_length, kind, form)
 
 
-def _read_others(data: Bytes, blocks: Blocks, rows: Bytes, kind: Integers, form: Format) -> None:
+def _read_others(data: Bytes, blocks: Blocks, rows: Bytes, kind: Ints, form: Format) -> None:
     """Read the fields that simple and obsolete packet blocks have at other offsets than enhanced ones."""
     obsolete, simple = np.flatnonzero(kind == _OBSOLETE), np.flatnonzero(kind == _SIMPLE)
     blocks.interface[obsolete] = column(rows[obsolete], 8, form.order + "u2")
@@ -183,7 +181,7 @@ def _read_others(data: Bytes, blocks: Blocks, rows: Bytes, kind: Integers, form:
     blocks.head[simple] = gather(data, blocks.begin[simple], blocks.head.shape[1])
 
 
-def _usable(blocks: Blocks, block_length: Integers, kind: Integers, form: Format) -> Blocks:
+def _usable(blocks: Blocks, block_length: Ints, kind: Ints, form: Format) -> Blocks:
     """Remove packets of interfaces that were not described, and packets longer than their block."""
     defined_at = np.array([interface.defined_at for interface in form.interfaces] or [0], np.int64)
     count = len(form.interfaces)

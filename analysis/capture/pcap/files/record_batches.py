@@ -12,9 +12,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from analysis.arrays import Ints
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
-from analysis.capture.pcap.files.format import Format, Integers
+from analysis.capture.pcap.files.format import (
+    Format,
+)
 from analysis.capture.pcap.files.index import CaptureIndex
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.records import read_records
@@ -125,7 +128,7 @@ def read_columns(span: RecordSpan, names: Collection[str] = ALL) -> Iterator[Col
 
 LINK_MARK, OF_LINKS = "@", frozenset({"checksum", "sender"})
 """The mark in the names of links' captures, and the columns that only these have."""
-Pick = Callable[[Columns], Integers]
+Pick = Callable[[Columns], Ints]
 """Returns the indices of the wanted packets. It may use columns of any layer."""
 
 

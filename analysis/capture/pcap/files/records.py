@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from analysis.arrays import Bools, Bytes, Ints, ParallelArrays, RowSelection
 from analysis.capture.pcap.files.format import (
     PCAPNG,
-    Bytes,
     Format,
-    Integers,
-    ParallelArrays,
-    RowSelection,
     column,
     gather,
 )
@@ -26,7 +23,6 @@ PYTHON_UNITS = (
 )  # per second; finer time stamps are computed one by one, since their fractions overflow
 SECONDS_MAX = (1 << 63) // NS - 1  # limit of a bigint of nanoseconds: until the year 2262
 
-Flags = npt.NDArray[np.bool_]
 Units = npt.NDArray[np.uint64]
 
 
@@ -34,17 +30,17 @@ Units = npt.NDArray[np.uint64]
 class PacketRecords(ParallelArrays):
     """Packets of a capture, in the order of the file."""
 
-    at: Integers  # offset of each record's header in the file
-    begin: Integers  # offset of its captured bytes
-    t_ns: Integers  # 0 if the record has no time
-    length: Integers  # captured bytes
-    wire_length: Integers
-    link_type: int | Integers  # one for all, or one for each
+    at: Ints  # offset of each record's header in the file
+    begin: Ints  # offset of its captured bytes
+    t_ns: Ints  # 0 if the record has no time
+    length: Ints  # captured bytes
+    wire_length: Ints
+    link_type: int | Ints  # one for all, or one for each
     head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they belong to what follows
     unused: dict[str, int] = field(default_factory=dict)  # counts of unreadable records by reason
 
 
-def read_records(data: Bytes, offsets: Integers, form: Format) -> PacketRecords:
+def read_records(data: Bytes, offsets: Ints, form: Format) -> PacketRecords:
     """Read the records whose headers are at these offsets of one section; `walk` finds the offsets."""
     if form.kind == PCAPNG:
         return _of_blocks(read_blocks(data, offsets, form, HEAD_BYTES), form)
@@ -91,7 +87,7 @@ def _of_blocks(blocks: Blocks, form: Format) -> PacketRecords:
     return records if possible.all() else records.take(possible)
 
 
-def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], RowSelection]]:
+def _by(interface: Ints, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], RowSelection]]:
     """Return the rows of each distinct meaning of interfaces; most files have only one."""
     different = list(dict.fromkeys(meanings))
     if len(different) <= 1:
@@ -100,7 +96,7 @@ def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tupl
     return [(different[n], np.flatnonzero(number == n)) for n in np.unique(number).tolist()]
 
 
-def to_ns(units: Units, units_per_s: int, offset_s: int) -> tuple[Integers, Flags]:
+def to_ns(units: Units, units_per_s: int, offset_s: int) -> tuple[Ints, Bools]:
     """Convert time stamps to nanoseconds, rounded down. Also return which ones fit into a bigint."""
     if units_per_s > PYTHON_UNITS:
         exact = [int(value) * NS // units_per_s + offset_s * NS for value in units.tolist()]

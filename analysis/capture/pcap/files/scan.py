@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from analysis.arrays import Bytes, Ints
 from analysis.capture.pcap.files.format import (
     PCAPNG,
-    Bytes,
     Format,
-    Integers,
     column,
     gather,
     read_file_header,
@@ -131,9 +130,9 @@ class CaptureScan:
         self.problem, self._between = checked.problem, checked.section
         self._window_bytes = min(self._window_bytes * 2, _WINDOW_BYTES)
 
-    def _window(self, data: Bytes, offsets: Integers, following: int) -> tuple[int, ChainCheck]:
+    def _window(self, data: Bytes, offsets: Ints, following: int) -> tuple[int, ChainCheck]:
         """Check the records of a walk, and collect the valid ones. Returns the offset of the next record."""
-        found: list[tuple[Integers, Integers]] = []
+        found: list[tuple[Ints, Ints]] = []
         checked, end = ChainCheck(0, self.sections[-1]), following
         for first in range(0, max(offsets.size, 1), _BATCH_RECORDS):
             batch = offsets[first : first + _BATCH_RECORDS]
@@ -167,7 +166,7 @@ class CaptureScan:
             self.unused["packets with more captured bytes than on the wire"] += longer
 
 
-def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
+def _check_records(data: Bytes, offsets: Ints, following: int, form: Format) -> ChainCheck:
     """Check the records of a walk through classic pcap.
 
     A header is damaged if its length is impossible, its fraction of a second is negative, or its lengths
@@ -193,7 +192,7 @@ def _check_records(data: Bytes, offsets: Integers, following: int, form: Format)
     return ChainCheck(offsets.size, form)
 
 
-def _split(offsets: Integers, times: Integers, end: int, section: int) -> Iterator[Split]:
+def _split(offsets: Ints, times: Ints, end: int, section: int) -> Iterator[Split]:
     """Cut consecutive records into splits of about SPLIT_BYTES."""
     if offsets.size == 0:
         return

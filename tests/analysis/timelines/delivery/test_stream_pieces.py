@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.delivery.sequence_intervals import Batches, union
 from analysis.timelines.delivery.stream_pieces import from_records, without_misdated
 from analysis.timelines.run_window import RunWindow

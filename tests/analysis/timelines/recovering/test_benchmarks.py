@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.recovering.recovery_times import PairPieces, benchmark
 from tests.analysis.timelines.world import MS, S
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.delivery_history import DeliveryHistory

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.gaps import ClientWaits
 

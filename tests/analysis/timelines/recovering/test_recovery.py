@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.timelines.arrays import NEVER
+from analysis.arrays import NEVER
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.recovery import GAP, pairs

@@ -1,7 +1,8 @@
-"""Conversions between Arrow columns and NumPy arrays, selection of rows by value, and grouping."""
+"""Parallel arrays, conversions between Arrow columns and NumPy arrays, selection of rows, and grouping."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,30 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+RowSelection = Ints | slice
 Values = TypeVar("Values", Ints, Floats)
 NS_PER_S = 1_000_000_000
 NEVER = np.iinfo(np.int64).max
 """Time of an event that did not happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelArrays:
+    """Rows as arrays of the same length; other fields apply to all rows."""
+
+    def take(self, rows: RowSelection | Bools) -> Self:
+        """Return some of the rows, by index, mask or slice."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return type(self)(*(each[..., rows] if isinstance(each, np.ndarray) else each for each in values))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Concatenate the rows of one or more parts; other fields are the first part's."""
+        columns = zip(*([getattr(part, each.name) for each in fields(cls)] for part in parts), strict=True)
+        return cls(
+            *(np.concatenate(each, -1) if isinstance(each[0], np.ndarray) else each[0] for each in columns)
+        )
 
 
 def ints(table: pa.Table, name: str) -> Ints:
@@ -56,10 +77,20 @@ def concatenated(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
-    """Return the value of each key, or -1."""
+def looked_up(keys: npt.NDArray[np.integer], values: Mapping[int, int], missing: int = -1) -> Ints:
+    """Return the value of each key. missing: the value of a key that is not in `values`."""
     distinct, places = np.unique(keys, return_inverse=True)
-    return np.array([values.get(key, -1) for key in distinct.tolist()], np.int64)[places]
+    return np.array([values.get(key, missing) for key in distinct.tolist()], np.int64)[places]
+
+
+def group_numbers(columns: Sequence[pa.Array]) -> Ints:
+    """Return the number of each row's group, in no order; rows with equal values in all columns are one."""
+    groups = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        codes = column.dictionary_encode(null_encoding="encode")
+        joined = groups * max(len(codes.dictionary), 1) + codes.indices.to_numpy()
+        groups = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return groups
 
 
 def places(values: Ints, among: list[int]) -> Ints:
