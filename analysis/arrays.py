@@ -27,14 +27,14 @@ class ParallelArrays:
     def take(self, rows: RowSelection | Bools) -> Self:
         """Return some of the rows, by index, mask or slice."""
         values = (getattr(self, each.name) for each in fields(self))
-        return type(self)(*(each[..., rows] if isinstance(each, np.ndarray) else each for each in values))
+        return type(self)(*(each[rows] if isinstance(each, np.ndarray) else each for each in values))
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Concatenate the rows of one or more parts; other fields are the first part's."""
         columns = zip(*([getattr(part, each.name) for each in fields(cls)] for part in parts), strict=True)
         return cls(
-            *(np.concatenate(each, -1) if isinstance(each[0], np.ndarray) else each[0] for each in columns)
+            *(np.concatenate(each) if isinstance(each[0], np.ndarray) else each[0] for each in columns)
         )
 
 

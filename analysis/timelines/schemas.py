@@ -32,12 +32,7 @@ EVENTS = table_schema(
     ("host", STRING, False, "host that captured it"),
     ("region", STRING, False, "region of the host"),
     ("role", STRING, False, "role of the host's process"),
-    (
-        "kind",
-        STRING,
-        False,
-        "'published': complete at its server and acknowledged; 'arrived' or 'sent': complete in the capture",
-    ),
+    ("kind", STRING, False, "'published': at its server and acknowledged; 'arrived', 'sent': in the capture"),
     ("peer", STRING, True, "host at the other end"),
     ("via", STRING, True, "host that forwarded it, if any"),
     ("stream", INT, False, "number of the stream"),
@@ -73,22 +68,12 @@ DELIVERIES = table_schema(
     ("lost", BIGINT, False, "expected in some session, but not accounted for in it"),
     ("unacknowledged", BIGINT, False, "the same, but the publisher died before the acknowledgement"),
     ("duplicated", BIGINT, False, "delivered again within a session, or published twice"),
-    (
-        "out_of_order",
-        BIGINT,
-        False,
-        "if the contract has an order: after a later event of the session, or against other clients' order",
-    ),
+    ("out_of_order", BIGINT, False, "after a later event of its session, or against other clients' order"),
     ("stray", BIGINT, False, "events that the client was not to get"),
     ("resurrected", BIGINT, False, "delivered after their tombstone, or collected against the rule"),
     ("corrupted", BIGINT, False, "with other bytes than published"),
     ("unverified", BIGINT, False, "in other batches than published, so no CRC could be compared"),
-    (
-        "duplicated_after",
-        pa.list_(BIGINT),
-        False,
-        "for each instant with faults, by time: duplicated until the next one",
-    ),
+    ("duplicated_after", pa.list_(BIGINT), False, "duplicated from each instant with faults to the next"),
     ("out_of_order_after", pa.list_(BIGINT), False, "the same for out_of_order"),
     ("digest", BIGINT, False, "digest of the sequence numbers accounted for"),
     ("published_digest", BIGINT, False, "digest of those published"),
@@ -200,12 +185,7 @@ THROUGHPUT = table_schema(
     ("direction", STRING, True, "for a link or a pair: 'forward' or 'backward'"),
     ("start_s", DOUBLE, False, "start of the bin since time 0, s"),
     ("bin_s", DOUBLE, False, "width of the bin, s"),
-    (
-        "events_per_s",
-        DOUBLE,
-        True,
-        "mean per client of the region, or per client that is to get the stream; between proxies of a link",
-    ),
+    ("events_per_s", DOUBLE, True, "mean over clients that are to get them; for a link, between proxies"),
     ("bytes_per_s", DOUBLE, True, "the events' bytes; for a link, capture or pair, bytes on the wire"),
     ("traffic_bytes_per_s", DOUBLE, True, "for a link: background traffic, not included in bytes_per_s"),
 )
@@ -238,12 +218,7 @@ CONNECTIONS = table_schema(
     ("retransmissions_to_client", BIGINT, False, "segments that end at or before the end of an earlier one"),
     ("silence_s", DOUBLE, False, "its longest time without progress, s: see docs/captures.md"),
     ("silence_from_ns", BIGINT, True, "when that began; null: there was none"),
-    (
-        "silence_tries",
-        BIGINT,
-        False,
-        "segments with data, SYN or FIN sent meanwhile that brought nothing new",
-    ),
+    ("silence_tries", BIGINT, False, "segments with data, SYN or FIN meanwhile that brought nothing new"),
 )
 # One row per time of at least 1 s in which a connection made no progress.
 SILENCES = table_schema(
@@ -306,21 +281,11 @@ PAIRS = table_schema(
 CONVERGENCE = table_schema(
     ("stream", INT, False, "number of the stream"),
     ("client", STRING, False, "host"),
-    (
-        "flows_ns",
-        BIGINT,
-        True,
-        "from the last change until an event published after it arrived, ns; null: never",
-    ),
+    ("flows_ns", BIGINT, True, "from the last change to the arrival of an event since, ns; null: never"),
     ("wait_ns", BIGINT, True, "longest latency of an event published after it, ns"),
     ("way_ns", BIGINT, True, "configured delay of the path of that event, ns"),
     ("missed", BIGINT, False, "events published after the last change that never arrived"),
-    (
-        "last_event_ns",
-        BIGINT,
-        True,
-        "when the last event of the stream arrived, CLOCK_REALTIME ns; null: never",
-    ),
+    ("last_event_ns", BIGINT, True, "arrival of the stream's last event, CLOCK_REALTIME ns; null: never"),
 )
 
 RECOVERY = table_schema(
@@ -349,21 +314,11 @@ TCP_OUTAGES = table_schema(
     ("link", STRING, False, "e.g. r2-r3"),
     ("from_s", DOUBLE, False, "when the link failed, s since time 0"),
     ("to_s", DOUBLE, False, "when it was back, s since time 0"),
-    (
-        "client",
-        STRING,
-        False,
-        "host that opened the connection; if that was not captured, with the higher port",
-    ),
+    ("client", STRING, False, "host that opened the connection; if not captured, with the higher port"),
     ("server", STRING, False, "host at the other end"),
     ("port", INT, False, "the server's"),
     ("open", BOOLEAN, False, "whether it was open when the link failed"),
-    (
-        "tries",
-        BIGINT,
-        False,
-        "segments with data, SYN or FIN that entered a failed direction while it was down",
-    ),
+    ("tries", BIGINT, False, "segments with data, SYN or FIN that entered a failed direction meanwhile"),
     ("last_try_s", DOUBLE, True, "when the last of them did, s since time 0"),
     ("next_try_s", DOUBLE, True, "when the first one did after the link was back, s since time 0"),
     ("through_s", DOUBLE, True, "when the first one left the link after it was back, s since time 0"),
