@@ -1,6 +1,7 @@
 """Tasks that follow a run's events, of about equal size."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,16 +17,16 @@ from analysis.timelines.recovering import failover_events
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import EVENTS, MEASURES
 from analysis.timelines.tasks.following import FollowStreams
-from analysis.timelines.tasks.packets import MeasureLink, MessagesToEvents
+from analysis.timelines.tasks.packets import MessagesToEvents, measure_link
 from analysis.timelines.tasks.records import (
     CheckClients,
-    CheckPublisher,
-    CompareOrder,
-    CountMatches,
     Files,
-    ReadMeasures,
     RecordFiles,
-    SortRecords,
+    check_publisher,
+    compare_order,
+    convert_measures,
+    count_matches,
+    sort_records,
 )
 from analysis.timelines.tasks.results import Task
 from experiments.declared import Trait
@@ -60,6 +61,7 @@ def first_tasks(case: AnalysisCase, folders: Mapping[str, Path]) -> list[Task]:
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     planned = planned_subscriptions(case.record.plan, metadata)
     content = ContentFiles.from_run(run, metadata, metadata.clients)
+    every_client = _files(run, metadata.clients)
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
     for traversal in traversals(case.record.plan) if case.links else ():
@@ -67,7 +69,7 @@ def first_tasks(case: AnalysisCase, folders: Mapping[str, Path]) -> list[Task]:
     return [
         *(MessagesToEvents(file, folders["events"], metadata) for file in messages),
         *(transfers.tasks(run, metadata.host_at, folders["transfers"]) if case.hosts else ()),
-        *(MeasureLink(run.table("packets"), tuple(both), metadata) for both in links.values()),
+        *(partial(measure_link, run.table("packets"), both, metadata) for both in links.values()),
         *(
             CheckClients(
                 clients,
@@ -79,20 +81,18 @@ def first_tasks(case: AnalysisCase, folders: Mapping[str, Path]) -> list[Task]:
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
                 records_file(Trait.SUBSCRIBER, number),
             )
-            for number, clients in enumerate(
-                _grouped(_files(run, metadata.clients), _clients_together(run, metadata))
-            )
+            for number, clients in enumerate(_grouped(every_client, _clients_together(run, metadata)))
         ),
-        *(CheckPublisher(name, path, metadata.clocks) for name, path in drivers),
+        *(partial(check_publisher, name, path, metadata.clocks) for name, path in drivers),
         *(
-            ReadMeasures(name, path, folders["measures"], metadata.clocks)
+            partial(convert_measures, name, path, folders["measures"], metadata.clocks)
             for name in metadata.hosts
             if (path := run.host_measures(name)).is_file()
         ),
-        *([CompareOrder(_files(run, metadata.clients), metadata)] if contract.order == "total" else ()),
-        *([CountMatches(content, metadata)] if content else ()),
+        *([partial(compare_order, every_client, metadata)] if contract.order == "total" else ()),
+        *([partial(count_matches, content, metadata)] if content else ()),
         *(
-            SortRecords(files, followed, metadata.clocks)
+            partial(sort_records, files, followed, metadata.clocks)
             for trait in (Trait.PUBLISHER, Trait.SERVER)
             for number, files in enumerate(_grouped(_files(run, metadata.having(trait))))
             if (followed := records_file(trait, number)) is not None

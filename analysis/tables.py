@@ -48,7 +48,7 @@ class _Fill:
     def weight(self) -> int:
         return self.task.weight
 
-    def run(self) -> str | None:
+    def __call__(self) -> str | None:
         """Run the task. Returns what is wrong with the capture, which a retry would not fix."""
         try:
             self.task.run(self.folders)

@@ -16,7 +16,6 @@ This table serves debugging: `cutset packets`, `follow`, `diagram` and the repor
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial, reduce
 from operator import and_
 from pathlib import Path
@@ -43,6 +42,7 @@ from analysis.jobs.matching import (
     key_of,
     to_receivers,
 )
+from analysis.jobs.work import Task
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 
@@ -108,47 +108,39 @@ class SortedWriter:
 _OF_REACH = ("host", *CONNECTION, "stream_offset")
 
 
-@dataclass(frozen=True, slots=True)
-class MatchTransfers:
-    """Matches the transfers that one host sent, and those it received from hosts without a capture."""
+def match_transfers(
+    host: str, messages: Path, folder: Path, hosts: Mapping[str, str], receivers: Receivers
+) -> dict[str, pa.Table]:
+    """Match the transfers that one host sent, and those it received from hosts without a capture.
 
-    host: str
-    messages: Path  # the table's folder
-    folder: Path  # where to write
-    hosts: Mapping[str, str]  # address -> host, of the whole run
-    receivers: Receivers
-
-    def run(self) -> dict[str, pa.Table]:
-        """Write one file, sorted by time. The table of transfers is too large to return."""
-        own = self.messages / part_name(self.host)
-        known = [address for address, host in self.hosts.items() if host in self.receivers.captured]
-        sent = pc.field("direction") == "out"
-        from_elsewhere = (pc.field("direction") == "in") & ~pc.field("src").isin(known)
-        sent_reach = _reach(
-            own, sent, partial(to_receivers, hosts=self.hosts, members=self.receivers.members)
-        )
-        elsewhere = _reach(own, from_elsewhere, at_receivers)
-        addresses = {key[0] for key in sent_reach.last}
-        arrived = (pc.field("direction") == "in") & pc.field("src").isin(sorted(addresses))
-        names = {key[-1] or "" for key in sent_reach.last}
-        files = [
-            self.messages / part_name(name) for name in sorted(names.intersection(self.receivers.captured))
-        ]
-        arrived_reach = elsewhere
-        for file in files:
-            arrived_reach |= _reach(file, arrived, at_receivers)
-        matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
-        coming = _PendingMessage([_stretches(file, arrived) for file in files])
-        nothing = MESSAGES.empty_table()
-        with SortedWriter(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
-            for stretch in _stretches(own, sent | from_elsewhere):
-                writer.take(matcher.from_uncaptured(stretch.filter(from_elsewhere)))
-                writer.take(matcher.take(stretch.filter(sent), nothing))
-                for come in coming.until(_latest(stretch)):
-                    writer.take(matcher.take(nothing, come))
-            for come in coming.until(None):
+    messages: the table's folder. folder: for a file of the transfers sorted by time, which are too many to
+    return. hosts: address -> host, of the whole run.
+    """
+    own = messages / part_name(host)
+    known = [address for address, host in hosts.items() if host in receivers.captured]
+    sent = pc.field("direction") == "out"
+    from_elsewhere = (pc.field("direction") == "in") & ~pc.field("src").isin(known)
+    sent_reach = _reach(own, sent, partial(to_receivers, hosts=hosts, members=receivers.members))
+    elsewhere = _reach(own, from_elsewhere, at_receivers)
+    addresses = {key[0] for key in sent_reach.last}
+    arrived = (pc.field("direction") == "in") & pc.field("src").isin(sorted(addresses))
+    names = {key[-1] or "" for key in sent_reach.last}
+    files = [messages / part_name(name) for name in sorted(names.intersection(receivers.captured))]
+    arrived_reach = elsewhere
+    for file in files:
+        arrived_reach |= _reach(file, arrived, at_receivers)
+    matcher = Matcher(sent_reach, arrived_reach, hosts, receivers)
+    coming = _PendingMessage([_stretches(file, arrived) for file in files])
+    nothing = MESSAGES.empty_table()
+    with SortedWriter(folder / part_name(host), TRANSFERS, "t_ns", _bounds(own)) as writer:
+        for stretch in _stretches(own, sent | from_elsewhere):
+            writer.take(matcher.from_uncaptured(stretch.filter(from_elsewhere)))
+            writer.take(matcher.take(stretch.filter(sent), nothing))
+            for come in coming.until(_latest(stretch)):
                 writer.take(matcher.take(nothing, come))
-        return {}
+        for come in coming.until(None):
+            writer.take(matcher.take(nothing, come))
+    return {}
 
 
 class _PendingMessage:
@@ -197,12 +189,12 @@ def _bounds(path: Path) -> list[int]:
         return sorted(group.statistics.min for group in groups[1:] if group.statistics is not None)
 
 
-def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[MatchTransfers]:
+def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[Task[dict[str, pa.Table]]]:
     """Return one task for each host whose messages were extracted."""
     messages = run.table("messages")
     there = [name for name in hosts.values() if (messages / part_name(name)).is_file()]
     receivers = _receivers(run, frozenset(there))
-    return [MatchTransfers(name, messages, folder, hosts, receivers) for name in there]
+    return [partial(match_transfers, name, messages, folder, hosts, receivers) for name in there]
 
 
 def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:

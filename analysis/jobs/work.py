@@ -22,7 +22,6 @@ from typing import Any, Protocol, TypeVar
 from analysis.errors import AnalysisError
 from experiments.child_processes import end_with_parent
 
-R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
 BATCHES_PER_CORE = 2
@@ -32,11 +31,8 @@ BATCH_BYTES = 32 << 20
 CHILDREN_MAX = 16
 
 
-class Task(Protocol[R_co]):
-    """A piece of work that can run anywhere its files are visible."""
-
-    def run(self) -> R_co:
-        """Run the task."""
+Task = Callable[[], R]
+"""Work that can run anywhere its files are visible: a function with its arguments, or an object."""
 
 
 class Workers(Protocol):
@@ -76,7 +72,7 @@ class InlineWorkers:
     def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run the tasks in their order."""
         with _errors_named(doing):
-            return [task.run() for task in tasks]
+            return [task() for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,4 +169,4 @@ def results_in_task_order(
 
 def run_task_batch(batch: Sequence[Task[R]]) -> list[R]:
     """Run the tasks of a batch and return their results."""
-    return [task.run() for task in batch]
+    return [task() for task in batch]

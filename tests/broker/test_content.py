@@ -97,8 +97,10 @@ def test_the_exchange_keeps_its_contract_through_a_cut_however_clients_are_share
     assert all(each["held"] for each in before["expectations"])
     assert before["verdict"] == "passed"
     [run] = map(RunDirectory.open, tmp_path.iterdir())
-    clients, usual = [], CheckClients.run
-    monkeypatch.setattr(CheckClients, "run", lambda task: (clients.append(len(task.clients)), usual(task))[1])
+    clients, usual = [], CheckClients.__call__
+    monkeypatch.setattr(
+        CheckClients, "__call__", lambda task: (clients.append(len(task.clients)), usual(task))[1]
+    )
     monkeypatch.setattr(run_tasks, "PAIRS_TOGETHER", 5 * (before["events"]["published"] + 20))
     after = analyze_here(run, progress=lambda text: None)
     assert clients == [5, 5, 2]

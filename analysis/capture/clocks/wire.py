@@ -42,7 +42,7 @@ class MatchEnds:
         """The approximate cost, in bytes of capture."""
         return sum(end.capture.stat().st_size for end in (self.near, self.far))
 
-    def run(self) -> "MachineExchange":
+    def __call__(self) -> "MachineExchange":
         """Match the packets. An unreadable capture counts as empty; the table of captures reports it."""
         here, there = (_read(end.capture) for end in (self.near, self.far))
         left, came = (self._crossed(here, there, sender) for sender in (self.near, self.far))

@@ -43,7 +43,7 @@ class FollowStreams:
     """Their sources by region, from the logs, for streams without packets between servers."""
     content: ContentFiles | None
 
-    def run(self) -> dict[str, pa.Table]:
+    def __call__(self) -> dict[str, pa.Table]:
         """Return latency samples, recovery pairs, and what each client received."""
         nothing_written = dict.fromkeys(self.streams, schemas.RECORDS.empty_table())
         published, taken, got = (

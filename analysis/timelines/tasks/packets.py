@@ -30,7 +30,7 @@ class MessagesToEvents:
     folder: Path
     metadata: RunMetadata
 
-    def run(self) -> dict[str, pa.Table]:
+    def __call__(self) -> dict[str, pa.Table]:
         """Write the events. Returns sums of arrivals, and the subscriptions of a proxy."""
         parts = self._parts()
         if not parts:
@@ -76,39 +76,34 @@ class MessagesToEvents:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureLink:
-    """Measures both directions of one link, from the captures on both sides of its emulator."""
+def measure_link(
+    packets_file: Path, traversals: Sequence[LinkTraversal], metadata: RunMetadata
+) -> dict[str, pa.Table]:
+    """Measure both directions of one link, from the captures on both sides of its emulator.
 
-    packets: Path
-    traversals: tuple[LinkTraversal, ...]
-    metadata: RunMetadata
-
-    def run(self) -> dict[str, pa.Table]:
-        """Return both directions' delay, loss and rate from all packets, and bytes per bin of system and
-        traffic.
-        """
-        wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
-        chosen = pc.field("capture").isin(wanted)
-        packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
-        measured, carried, others, misdated, both = [], [], [], [], []
-        for traversal in self.traversals:
-            near, far = sides(packets, traversal)
-            both.append([traffic.system_packets(side, self.metadata) for side in (near, far)])
-            measured.append(fidelity.measure_direction(traversal.direction, near, far, self.metadata))
-            system = traffic.system_packets(far, self.metadata)
-            carried.append(throughput.wire(traversal.direction, system, self.metadata))
-            others.append(traffic.carried_traffic(traversal.direction, far, self.metadata))
-            misdated += [
-                outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
-                for capture, seen in ((traversal.near, near), (traversal.far, far))
-            ]
-        directions = [traversal.direction for traversal in self.traversals]
-        all_near, all_far = ([pair[side] for pair in both] for side in (0, 1))
-        return {
-            "fidelity": pa.concat_tables(measured),
-            "tcp_outages": tcp_outages.measure(directions, all_near, all_far, self.metadata),
-            "wire": pa.concat_tables(carried),
-            "traffic": pa.concat_tables(others),
-            "outside": pa.concat_tables(misdated),
-        }
+    Returns their delay, loss and rate from all packets, and bytes per bin of system and traffic.
+    """
+    wanted = sorted({name for traversal in traversals for name in (traversal.near, traversal.far)})
+    chosen = pc.field("capture").isin(wanted)
+    packets = pq.read_table(packets_file, columns=list(PACKET_COLUMNS), filters=chosen)
+    measured, carried, others, misdated, both = [], [], [], [], []
+    for traversal in traversals:
+        near, far = sides(packets, traversal)
+        both.append([traffic.system_packets(side, metadata) for side in (near, far)])
+        measured.append(fidelity.measure_direction(traversal.direction, near, far, metadata))
+        system = traffic.system_packets(far, metadata)
+        carried.append(throughput.wire(traversal.direction, system, metadata))
+        others.append(traffic.carried_traffic(traversal.direction, far, metadata))
+        misdated += [
+            outside(capture, "packets", ints(seen, "t_ns"), metadata.window)
+            for capture, seen in ((traversal.near, near), (traversal.far, far))
+        ]
+    directions = [traversal.direction for traversal in traversals]
+    all_near, all_far = ([pair[side] for pair in both] for side in (0, 1))
+    return {
+        "fidelity": pa.concat_tables(measured),
+        "tcp_outages": tcp_outages.measure(directions, all_near, all_far, metadata),
+        "wire": pa.concat_tables(carried),
+        "traffic": pa.concat_tables(others),
+        "outside": pa.concat_tables(misdated),
+    }

@@ -37,7 +37,7 @@ class CheckClients:
     planned: Planned  # their planned subscriptions
     followed: Path | None  # where to write the records sorted by stream
 
-    def run(self) -> dict[str, pa.Table]:
+    def __call__(self) -> dict[str, pa.Table]:
         """Return a row for each client and stream, and sums of arrivals if requested."""
         published, got = (
             read_files(files, clocks=self.metadata.clocks) for files in (self.published, self.clients)
@@ -59,73 +59,33 @@ class CheckClients:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOrder:
-    """Compares the order of events between all clients."""
-
-    clients: tuple[Files, ...]
-    metadata: RunMetadata
-
-    def run(self) -> dict[str, pa.Table]:
-        """Return arrivals at clients that contradict the order of other clients."""
-        got = read_files(self.clients, tuple(self.metadata.owner), clocks=self.metadata.clocks)
-        return {"disorder": total_order.disorder(got, self.metadata)}
+def compare_order(clients: Sequence[Files], metadata: RunMetadata) -> dict[str, pa.Table]:
+    """Return arrivals at clients that contradict the order of other clients."""
+    got = read_files(clients, tuple(metadata.owner), clocks=metadata.clocks)
+    return {"disorder": total_order.disorder(got, metadata)}
 
 
-@dataclass(frozen=True, slots=True)
-class CountMatches:
-    """Counts how many subscriptions, of all clients, each event matches."""
-
-    content: ContentFiles
-    metadata: RunMetadata
-
-    def run(self) -> dict[str, pa.Table]:
-        """Return a row for each number of matches."""
-        return {"selectivity": selectivity(self.content.read(self.metadata.clocks), self.metadata)}
+def count_matches(content: ContentFiles, metadata: RunMetadata) -> dict[str, pa.Table]:
+    """Return how many subscriptions, of all clients, each event matches: a row for each number of them."""
+    return {"selectivity": selectivity(content.read(metadata.clocks), metadata)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMeasures:
-    """Converts one host's own measurements to a file of values."""
-
-    host: str
-    measures: Path
-    folder: Path
-    clocks: MachineClocks
-
-    def run(self) -> dict[str, pa.Table]:
-        """Write the values of one host; returns their figures."""
-        values = measures.table(self.host, measures.read_measures(self.host, self.measures, self.clocks))
-        write(values, self.folder / f"{self.host}.parquet")
-        return {"measured": measures.figures(values)}
+def convert_measures(host: str, path: Path, folder: Path, clocks: MachineClocks) -> dict[str, pa.Table]:
+    """Convert one host's own measurements to a file of values; returns their figures."""
+    values = measures.table(host, measures.read_measures(host, path, clocks))
+    write(values, folder / f"{host}.parquet")
+    return {"measured": measures.figures(values)}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckPublisher:
-    """Checks that one publisher's events are in the order in which it published them."""
-
-    driver: str
-    records: Path
-    clocks: MachineClocks
-
-    def run(self) -> dict[str, pa.Table]:
-        """Return one publisher's rows of `schemas.PUBLISHERS`."""
-        records = read_files([(self.driver, self.records)], clocks=self.clocks)
-        return {"publishers": verification.check_order(self.driver, records)}
+def check_publisher(driver: str, path: Path, clocks: MachineClocks) -> dict[str, pa.Table]:
+    """Return a publisher's rows of `schemas.PUBLISHERS`: whether its events are in their order."""
+    return {"publishers": verification.check_order(driver, read_files([(driver, path)], clocks=clocks))}
 
 
-@dataclass(frozen=True, slots=True)
-class SortRecords:
-    """Sorts the records of some publishers or servers by stream."""
-
-    files: tuple[Files, ...]
-    followed: Path
-    clocks: MachineClocks
-
-    def run(self) -> dict[str, pa.Table]:
-        """Write the records of some hosts sorted by stream; returns nothing."""
-        write_by_stream(read_files(self.files, clocks=self.clocks), self.followed)
-        return {}
+def sort_records(files: Sequence[Files], followed: Path, clocks: MachineClocks) -> dict[str, pa.Table]:
+    """Write the records of some publishers or servers sorted by stream; returns nothing."""
+    write_by_stream(read_files(files, clocks=clocks), followed)
+    return {}
 
 
 @dataclass(frozen=True, slots=True)

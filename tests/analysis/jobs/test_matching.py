@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.jobs.matching import LastOffsets, Matcher, Receivers, at_receivers, match, to_receivers
-from analysis.jobs.transfers import MatchTransfers, SortedWriter, tasks
+from analysis.jobs.transfers import SortedWriter, match_transfers, tasks
 from analysis.schemas import DECODING, MEMBERSHIPS, MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 from tests.run_json import set_run
@@ -175,7 +175,7 @@ def test_files_read_row_group_by_row_group_give_the_same_in_order_of_time(tmp_pa
         folder.mkdir()
         for host, seen in (("a", sent), ("b", [*came, *late])):
             pq.write_table(table(seen), messages / f"part-{host}.parquet", row_group_size=rows)
-        MatchTransfers("a", messages, folder, HOSTS, Receivers(frozenset("ab"))).run()
+        match_transfers("a", messages, folder, HOSTS, Receivers(frozenset("ab")))
         assert [path.name for path in folder.iterdir()] == ["part-a.parquet"]
         results.append(pq.read_table(folder / "part-a.parquet"))
     assert results[0].num_rows == len(sent)
@@ -217,7 +217,7 @@ def test_a_runs_record_names_the_inconclusive_captures(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(decoding, columns), run.table("decoding") / "part-a.parquet")
     damaged = [{"capture": "damaged-eth0", "problem": "cut off"}, {"capture": "whole-eth0", "problem": None}]
     pq.write_table(pa.Table.from_pylist(damaged), run.table("captures") / "part-0.parquet")
-    told = {task.host: task.receivers for task in tasks(run, hosts, tmp_path)}
+    told = {task.args[0]: task.args[-1] for task in tasks(run, hosts, tmp_path)}
     assert set(told) == set(drops)
     assert told["whole"] == Receivers(
         captured=frozenset(drops),

@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -51,12 +50,6 @@ def _collect() -> None:
     gc.collect()
 
 
-@dataclass(frozen=True)
-class _Collect:
-    def run(self) -> None:
-        gc.collect()
-
-
 def test_children_do_not_collect_garbage_of_their_parent(tmp_path: Path) -> None:
     told = tmp_path / "freed-in-a-child"
     gc.disable()
@@ -64,7 +57,7 @@ def test_children_do_not_collect_garbage_of_their_parent(tmp_path: Path) -> None
         _Owned(told)
         with run_alongside(_collect, doing="collecting"):
             pass
-        ProcessPool(2).execute([_Collect()] * 4, "collecting")
+        ProcessPool(2).execute([_collect] * 4, "collecting")
     finally:
         gc.enable()
     assert not told.exists()

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import dataclass
+from functools import partial
 
 import psutil
 import pytest
@@ -19,21 +20,12 @@ class Double:
     def weight(self):
         return self.number
 
-    def run(self):
+    def __call__(self):
         return 2 * self.number, os.getpid()
 
 
-@dataclass(frozen=True)
-class Fail:
-    error: Exception
-
-    def run(self):
-        raise self.error
-
-
-class Die:
-    def run(self):
-        os.kill(os.getpid(), signal.SIGKILL)
+def fail(error):
+    raise error
 
 
 @pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(1), ProcessPool(3)])
@@ -63,12 +55,12 @@ def test_tasks_run_in_children_that_end_afterwards():
 )
 def test_a_task_that_fails_is_reported_with_what_was_being_done(workers, error, said):
     with pytest.raises(AnalysisError, match=f"^doubling failed: {said}$"):
-        workers.execute([Double(1), Fail(error)], "doubling")
+        workers.execute([Double(1), partial(fail, error)], "doubling")
 
 
 def test_a_child_that_is_killed_is_an_error_and_no_hang():
     with pytest.raises(AnalysisError, match="doubling failed: a process was killed"):
-        ProcessPool(2).execute([Die(), Double(1)], "doubling")
+        ProcessPool(2).execute([partial(signal.raise_signal, signal.SIGKILL), Double(1)], "doubling")
 
 
 def test_batches_hold_every_task_once_and_heavy_ones_alone():

@@ -78,7 +78,7 @@ def test_messages_of_a_host_in_many_parts_give_the_same_events(whole, tmp_path):
     for number, file in enumerate((messages, parts)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        told = MessagesToEvents(file, folder, read_metadata(record)).run()
+        told = MessagesToEvents(file, folder, read_metadata(record))()
         places = ["link", "direction"]
         wan = told["wan_messages"].group_by(places).aggregate([("messages", "sum"), ("bytes", "sum")])
         written = pq.read_table(folder / f"{host}.parquet")

@@ -52,7 +52,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     ):
         assert booted.returncode == 0, booted.console
     ends = [LinkEnd(name, folder / f"{name}.pcap", (_only(address),)) for name, address in ADDRESSES.items()]
-    found = MatchEnds("a-b", ends[0], ends[1], 1500, (0, 0)).run()
+    found = MatchEnds("a-b", ends[0], ends[1], 1500, (0, 0))()
     one = estimate(["a", "b"], [found], {})["b"]
     notes = {name: np.array(json.loads((folder / f"{name}.json").read_text()), np.int64) for name in "ab"}
     low, high = one.clock.bounds(notes["b"][:, 1])
