@@ -35,10 +35,7 @@ from analysis.capture.groups import GroupMemberships, is_group
 from analysis.capture.markers import MarkerSearch, event_columns, find_markers
 from analysis.capture.pcap.decode import DecodingCounts, Emit, message_batch
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.reassemble import HORIZON_NS
 from analysis.schemas import DECODING, GAPS
 

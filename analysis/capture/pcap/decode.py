@@ -16,10 +16,7 @@ import pyarrow as pa
 
 from analysis.arrays import Bools, Bytes, Ints
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.frames import FrameWalk, MessageFrames
 from analysis.capture.pcap.nested import NUMBER_KINDS, InnermostMessages, open_nested
 from analysis.capture.pcap.reassemble import SettledRange

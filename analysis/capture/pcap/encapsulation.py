@@ -17,10 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.arrays import Bools, Bytes, Ints, RowSelection
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
 HEADERS_MAX = 16

@@ -29,9 +29,7 @@ from analysis.capture.pcap.encapsulation import (
     follow,
     network_headers,
 )
-from analysis.capture.pcap.files.format import (
-    column,
-)
+from analysis.capture.pcap.files.format import column
 from analysis.capture.pcap.files.records import PacketRecords
 from analysis.schemas import PACKETS
 

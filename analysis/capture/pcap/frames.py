@@ -17,10 +17,7 @@ import numpy as np
 
 from analysis.arrays import Bytes, Ints
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
 _EVER = np.iinfo(np.int64)

@@ -11,10 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.arrays import Ints
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.frames import MessageFrames
 from analysis.schemas import ENDS_COLUMNS
 from node.core.framing import HEADER_BYTES

@@ -12,10 +12,7 @@ import numpy as np
 from analysis.arrays import Bools, Bytes, Ints
 from analysis.capture.pcap.encapsulation import ARP, ETHERNET, IPV4, IPV6, LINK
 from analysis.capture.pcap.fields import TUNNEL_PORTS, Layers, read_layers
-from analysis.capture.pcap.files.format import (
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 from analysis.capture.pcap.protocol_names import unread_packets
 

@@ -11,9 +11,7 @@ from array import array
 import numpy as np
 
 from analysis.arrays import Bytes, Ints
-from analysis.capture.pcap.files.format import (
-    Format,
-)
+from analysis.capture.pcap.files.format import Format
 
 
 def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Ints, int]:

@@ -18,14 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.arrays import NEVER, Bools, Floats, Ints
-from analysis.timelines.links.link_replay import (
-    Transit,
-    ns_per_byte,
-    rate_changes,
-    replay,
-    step,
-    waiting,
-)
+from analysis.timelines.links.link_replay import Transit, ns_per_byte, rate_changes, replay, step, waiting
 from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match, with_copies
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve

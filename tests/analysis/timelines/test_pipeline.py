@@ -9,10 +9,7 @@ import pytest
 
 from analysis import run_tasks
 from analysis.errors import AnalysisError
-from analysis.pipeline import (
-    analyze,
-    analyze_here,
-)
+from analysis.pipeline import analyze, analyze_here
 from analysis.run_findings import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS
 from analysis.timelines import schemas
 from analysis.timelines.delivery import deliveries

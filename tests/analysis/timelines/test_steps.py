@@ -17,13 +17,7 @@ from analysis.timelines.links.traversals import traversals
 from analysis.timelines.run_metadata import read_metadata
 from node.core.deliveries import RecordKind
 from tests.analysis.timelines.record_rows import record, records_table
-from tests.analysis.timelines.world import (
-    BATCH,
-    MS,
-    ZERO,
-    run_record,
-    simulate,
-)
+from tests.analysis.timelines.world import BATCH, MS, ZERO, run_record, simulate
 
 
 @pytest.fixture

@@ -12,9 +12,7 @@ from typing import IO, Protocol
 
 import zstandard
 
-from analysis.capture.pcap.files.format import (
-    begins_pcap,
-)
+from analysis.capture.pcap.files.format import begins_pcap
 from analysis.capture.pcap.files.pcapng import MAGIC
 from analysis.errors import CaptureError
 from experiments.files.whole_files import replacing, write_whole

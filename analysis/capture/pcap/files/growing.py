@@ -21,9 +21,7 @@ from zlib import crc32
 
 from analysis.arrays import Bytes
 from analysis.capture.pcap.files.compressed import readable, unpack, without_compression
-from analysis.capture.pcap.files.format import (
-    FILE_HEADER_BYTES,
-)
+from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.naming import captures_among
 from analysis.capture.pcap.files.record_batches import RecordSpan, cut_into_spans

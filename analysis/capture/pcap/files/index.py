@@ -18,11 +18,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from analysis.capture.pcap.files.compressed import unpacking_problem
-from analysis.capture.pcap.files.format import (
-    CHAINS,
-    PCAPNG,
-    Format,
-)
+from analysis.capture.pcap.files.format import CHAINS, PCAPNG, Format
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.scan import CaptureScan, Split
 from analysis.capture.pcap.fragments import Fragment

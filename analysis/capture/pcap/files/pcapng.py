@@ -13,13 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.arrays import Bytes, Ints, ParallelArrays
-from analysis.capture.pcap.files.format import (
-    PCAPNG,
-    CaptureInterface,
-    Format,
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import PCAPNG, CaptureInterface, Format, column, gather
 
 MAGIC = b"\x0a\x0d\x0d\x0a"  # the type of a section header, the same in both byte orders
 INTERFACES_MAX = 4_096  # of one section

@@ -15,9 +15,7 @@ import pyarrow as pa
 from analysis.arrays import Ints
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
-from analysis.capture.pcap.files.format import (
-    Format,
-)
+from analysis.capture.pcap.files.format import Format
 from analysis.capture.pcap.files.index import CaptureIndex
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.records import read_records

@@ -8,12 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.arrays import Bools, Bytes, Ints, ParallelArrays, RowSelection
-from analysis.capture.pcap.files.format import (
-    PCAPNG,
-    Format,
-    column,
-    gather,
-)
+from analysis.capture.pcap.files.format import PCAPNG, Format, column, gather
 from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
 
 HEAD_BYTES = 40

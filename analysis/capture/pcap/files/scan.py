@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from analysis.arrays import Bytes, Ints
-from analysis.capture.pcap.files.format import (
-    PCAPNG,
-    Format,
-    column,
-    gather,
-    read_file_header,
-)
+from analysis.capture.pcap.files.format import PCAPNG, Format, column, gather, read_file_header
 from analysis.capture.pcap.files.mapping import release
 from analysis.capture.pcap.files.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
 from analysis.capture.pcap.files.records import PacketRecords, read_records

@@ -16,9 +16,7 @@ from pathlib import Path, PurePosixPath
 import pyarrow.fs as pafs
 
 from analysis.capture.pcap.files.compressed import unpack
-from analysis.capture.pcap.files.format import (
-    FILE_HEADER_BYTES,
-)
+from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.index import CaptureIndex, build_index, parse_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.naming import captures_among

@@ -15,14 +15,7 @@ from analysis.timelines.recovering.failover_events import FailoverEvent, Failove
 from analysis.timelines.recovering.stalled import captured_hosts, notes
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import run_expectations
-from tests.analysis.timelines.world import (
-    CUT,
-    MS,
-    ZERO,
-    S,
-    facts_of,
-    run_record,
-)
+from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, run_record
 
 ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
 

@@ -9,16 +9,7 @@ from analysis.timelines.recovering.recovery_table import table
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.recovering.test_recovery_table import pair
-from tests.analysis.timelines.world import (
-    CUT,
-    MS,
-    ZERO,
-    S,
-    facts_of,
-    history_of,
-    run_json,
-    simulate,
-)
+from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, history_of, run_json, simulate
 
 BOTH = (
     "faults=[{name: one, at: 5s, cut: [r2, r3], for: 4s},"

@@ -27,14 +27,7 @@ from analysis.capture.pcap.files import record_batches, scan
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.naming import find_captures
 from analysis.capture.pcap.files.record_batches import pack, read_span, spans_of
-from analysis.capture.pcap.files.source import (
-    PcapReader,
-    PcapSource,
-    among,
-    arrow_schema,
-    narrow,
-    register,
-)
+from analysis.capture.pcap.files.source import PcapReader, PcapSource, among, arrow_schema, narrow, register
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
