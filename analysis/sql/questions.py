@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +22,7 @@ from duckdb.sqltypes import DuckDBPyType
 from analysis.errors import AnalysisError
 from analysis.sql import records
 from analysis.sql.cases import Case
-from analysis.sql.functions import SqlFunction, functions
+from analysis.sql.functions import ip, literal, macros
 from analysis.sql.tables import TABLES, has_bins
 from topologies.strict import suggestion
 
@@ -75,8 +75,13 @@ class Questions:
         self._connection, self._thread, self._cases = connection, thread, cases
         self._added: set[str] = set()
         spans = [found for case in cases if (found := case.span) is not None]
-        for name, function in functions(spans).items():
-            self._add_function(name, function)
+        integer, text = DuckDBPyType("BIGINT"), DuckDBPyType("VARCHAR")
+        null = FunctionNullHandling.SPECIAL
+        connection.create_function(
+            "ip", ip, [integer, integer], text, type=PythonUDFType.ARROW, null_handling=null
+        )
+        for name, definition in macros(spans).items():
+            connection.execute(f"CREATE MACRO {name} AS {definition}")
 
     def divided(self, text: str) -> list[str]:
         """Return the questions in a text, which `;` separates. Raises AnalysisError as `ask` does."""
@@ -129,10 +134,7 @@ class Questions:
                 wait([doing])
                 raise
 
-    @staticmethod
-    def literal(text: str) -> str:
-        """Quote a text as an SQL literal."""
-        return "'" + text.replace("'", "''") + "'"
+    literal = staticmethod(literal)
 
     def add(self, name: str) -> None:
         """Add a table, if it is not there yet: all parts with the run's name and, if rows are bins, their
@@ -154,17 +156,6 @@ class Questions:
             view = f"SELECT * FROM ({view}) JOIN settings__all USING (run)"  # noqa: S608
         self._connection.execute(f"CREATE VIEW {name} AS {view}")
         self._added.add(name)
-
-    def _add_function(self, name: str, function: SqlFunction) -> None:
-        types: list[Any] = [DuckDBPyType(kind) for kind in function.parameters.values()]
-        self._connection.create_function(
-            name,
-            function.call,
-            types,
-            DuckDBPyType(function.gives),
-            type=PythonUDFType.ARROW,
-            null_handling=FunctionNullHandling.SPECIAL,
-        )
 
 
 @contextmanager

@@ -1,18 +1,23 @@
 """Cutset's own SQL functions, over arrays."""
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from analysis.errors import AnalysisError
-from analysis.sql.functions import RunSpan, functions, ip
+from analysis.sql.functions import RunSpan, ip, macros
 
 S = 1_000_000_000
 FIRST = RunSpan("first", 10 * S, 30 * S, 12 * S, (("cut", 15 * S, 20 * S), ("kill", 18 * S, 30 * S)))
 SECOND = RunSpan("second", 40 * S, 60 * S, 41 * S, (("cut", 45 * S, 50 * S),))
 
 
-def called(name: str, *arguments: pa.Array, spans=(SECOND, FIRST)) -> list:
-    return functions(spans)[name].call(*arguments).to_pylist()
+def called(question: str, *times_ns: int | None, spans=(SECOND, FIRST)) -> list:
+    """Ask for a value at each time, by these runs."""
+    with duckdb.connect() as connection:
+        for name, definition in macros(spans).items():
+            connection.execute(f"CREATE MACRO {name} AS {definition}")
+        rows = connection.execute(f"SELECT {question} FROM (SELECT unnest(?::BIGINT[]) AS t_ns)", [times_ns])
+        return [value for (value,) in rows.fetchall()]
 
 
 def test_addresses_are_text():
@@ -27,22 +32,22 @@ def test_no_rows_have_no_addresses():
 
 
 def test_since_start_counts_from_time_0_of_the_run_at_that_time():
-    times = pa.array([11 * S, 12 * S, 30 * S, 35 * S, 40 * S, 41 * S + 1, 61 * S, 0, None], pa.int64())
-    assert called("since_start", times) == [-1, 0, 18, None, -1, 1e-9, None, None, None]
+    times = (11 * S, 12 * S, 30 * S, 35 * S, 40 * S, 41 * S + 1, 61 * S, 0, None)
+    assert called("since_start(t_ns)", *times) == [-1, 0, 18, None, -1, 1e-9, None, None, None]
 
 
 def test_a_fault_lasts_until_its_end_and_in_its_own_run():
-    times = pa.array([15 * S, 20 * S, 29 * S, 45 * S, 35 * S], pa.int64())
-    assert called("during", pa.array(["cut"] * 5), times) == [True, False, False, True, None]
-    assert called("during", pa.array(["kill"] * 5), times) == [False, True, True, False, None]
-    assert called("during", pa.array([None] * 5, pa.string()), times) == [False, False, False, False, None]
+    times = (15 * S, 20 * S, 29 * S, 45 * S, 35 * S)
+    assert called("during('cut', t_ns)", *times) == [True, False, False, True, None]
+    assert called("during('kill', t_ns)", *times) == [False, True, True, False, None]
+    assert called("during(NULL, t_ns)", *times) == [False, False, False, False, None]
 
 
 def test_times_of_overlapping_runs_are_ambiguous():
     beside = RunSpan("beside", 20 * S, 50 * S, 21 * S, ())
-    with pytest.raises(AnalysisError, match="first and beside overlap in time"):
-        called("since_start", pa.array([25 * S]), spans=(FIRST, beside))
+    with pytest.raises(duckdb.Error, match="first and beside overlap in time"):
+        called("since_start(t_ns)", 25 * S, spans=(FIRST, beside))
 
 
 def test_without_any_run_no_time_is_known():
-    assert called("since_start", pa.array([25 * S]), spans=()) == [None]
+    assert called("since_start(t_ns)", 25 * S, spans=()) == [None]
