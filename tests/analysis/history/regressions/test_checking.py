@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History, HistoryFilter
+from analysis.history import History
 from analysis.history.regressions.checking import check_night
 from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.history.regressions.series import series_of
@@ -64,21 +64,6 @@ def test_a_finding_has_its_start_and_size(checked: NightFindings, change: Plante
     assert found.interval[0] - 0.01 <= change.change <= found.interval[1] + 0.01
     assert found.confidence > 0.95
     assert not found.new  # a check of the nights before knew of it
-
-
-def test_the_commits_enclose_the_whole_range_of_nights(planted: History, checked: NightFindings) -> None:
-    found = finding_of(checked.findings, CUT, SWITCH)
-    runs = planted.runs(HistoryFilter(entry=CUT)).to_pylist()
-    commits = {run["night"]: run["commit"] for run in runs}
-    nights = sorted(commits)
-    before = nights[nights.index(found.earliest_night) - 1]
-    assert (found.last_good_commit, found.first_bad_commit) == (commits[before], commits[found.latest_night])
-    named = {run["run"]: run["night"] for run in runs}
-    assert {named[run] for run in found.runs_before} <= {
-        night for night in nights if night < found.first_bad_night
-    }
-    assert named[found.runs_before[0]] == found.last_good_night
-    assert named[found.runs_after[0]] == found.first_bad_night
 
 
 def test_a_large_deviation_tonight_fails_the_night(checked: NightFindings) -> None:

@@ -75,7 +75,6 @@ PLOTS = {
 }
 PAGES: dict[str, Sequence[Chart]] = {
     "plots": tuple(replace(chart, key=key) for key, chart in PLOTS.items()),
-    "together": tuple(replace(SIMPLE, key=key, together="all") for key in ("simple", "other")),
 }
 
 
@@ -175,21 +174,6 @@ def test_keys_read_values_zoom_and_reset(opened: Opened) -> None:
     page.keyboard.press("+")
     page.keyboard.press("0")
     assert shown_range(page, "simple") == whole
-
-
-def test_zoom_and_switches_apply_to_all_charts_of_a_group(opened: Opened) -> None:
-    page = opened("together")
-    area = plot(page, "simple").locator(".u-over").bounding_box()
-    assert area
-    page.mouse.move(area["x"] + area["width"] * 0.25, area["y"] + 60)
-    page.mouse.down()
-    page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + 60, steps=4)
-    page.mouse.up()
-    page.wait_for_function("Plots.of('other').range()[1] < 2.5")
-    assert shown_range(page, "other") == shown_range(page, "simple") == pytest.approx([1, 2.1], abs=0.1)
-    page.locator("[data-switches] .chip").click()
-    for key in ("simple", "other"):
-        has_lines(page, key, 0)
 
 
 def test_print_is_light_and_no_wider_than_paper(opened: Opened) -> None:

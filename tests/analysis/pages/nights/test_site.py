@@ -170,20 +170,6 @@ def test_experiments_of_suites_with_like_names_have_pages_of_their_own(tmp_path:
     assert len(pages) == 4
 
 
-def test_texts_of_a_history_are_escaped(tmp_path: Path) -> None:
-    history = History(tmp_path / "history")
-    odd = "<script>alert(1)</script>"
-    unit = Metric("latency.p95_ms", 80.0, odd, "lower")
-    changes = {"commit": odd, "entry": odd, "experiment": odd, "outcome": odd, "problems": (odd,)}
-    for night in ("2026-03-13", "2026-03-14"):
-        of_night = {**changes, "verdict": "crashed", "metrics": (unit,), "suite": odd}
-        history.append(make_record(f"run-{night}", night, **of_night))
-    write_site(history, tmp_path / "site")
-    pages = list((tmp_path / "site").rglob("*.html"))
-    assert len(pages) == 2
-    assert not [page for page in pages if odd in page.read_text()]
-
-
 @pytest.mark.slow
 def test_files_that_were_skipped_are_named(copied: Written) -> None:
     torn = next((copied.history.folder / "metrics").rglob("*.parquet"))

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BIN_S = 0.2
-NEW_WAY_S = 0.085  # r2 to r0 to r3, see DELAYS_MS
+NEW_WAY_S = 0.085  # r2 to r0 to r3
 ZERO_NS = 1_700_000_000_000_000_000
 EVENT_BYTES_ON_WIRE = 12.5
-DELAYS_MS = {"r0-r1": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 42, "r1-r3": 38, "r2-r3": 15}
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ A Scenario describes the run; the tables are computed from it. Nothing is starte
 """
 
 import json
-from dataclasses import asdict
-from itertools import combinations
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
-from experiments.planned.plan import (
-    CapturePlan,
-    FaultPlan,
-    HostPlan,
-    LinkPlan,
-    Plan,
-    ProcessPlan,
-    RegionPlan,
-    StreamPlan,
-    plan_to_json,
-)
+from experiments.planned.plan import Plan
+from experiments.records.run_record import record_from_json
 from experiments.records.rundir import RunDirectory
-from tests.analysis.pages.report.report_scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
+from tests.analysis.pages.report.report_scenario import DEFAULT, ZERO_NS, Scenario
 from tests.analysis.pages.report.synthetic_tables import fidelity, latency, recovered, recovery, throughput
 from tests.analysis.pages.report.synthetic_transfers import write_transfers
-from topologies.link_parameters import LinkParameters
+from tests.analysis.timelines import world
 
 
 def write_run(parent: Path, scenario: Scenario = DEFAULT) -> RunDirectory:
@@ -38,8 +27,9 @@ def write_run(parent: Path, scenario: Scenario = DEFAULT) -> RunDirectory:
     name = f"20260101T000000Z-{''.join(c for c in scenario.experiment if c.isalnum() or c == '-')}-0a1b2c"
     (parent / name).mkdir(parents=True)
     directory = RunDirectory(parent / name)
-    plan = make_plan(scenario)
-    directory.run_json.write_text(json.dumps(run_json(name, scenario, plan)))
+    content = run_json(name, scenario)
+    plan = record_from_json(content).plan
+    directory.run_json.write_text(json.dumps(content))
     directory.summary_json.write_text(json.dumps(summary_json(name, scenario)))
     if not scenario.crashed:
         random = np.random.default_rng(1)
@@ -66,153 +56,72 @@ def write_table(directory: RunDirectory, name: str, rows: list[dict[str, Any]]) 
 
 
 def make_plan(scenario: Scenario) -> Plan:
-    """Return the plan of that run, as plain data."""
-    regions, roles = scenario.regions, {"proxy": 1, "driver": 1, "client": 2}
-    hosts = [
-        HostPlan(f"{r}-{role}-{i}", r, role, i, f"10.{n}.0.{2 + i}", f"lan-{r}-{role}-{i}")
-        for n, r in enumerate(regions)
-        for role, count in roles.items()
-        for i in range(count)
+    """Return the plan of that run."""
+    return record_from_json(run_json("a-run", scenario)).plan
+
+
+def run_json(name: str, scenario: Scenario) -> dict[str, Any]:
+    """run.json of the experiment link-failure with the scenario's faults and names."""
+    cuts = [("cut", scenario.cut_s, "r2-r3"), ("restore", scenario.restore_s, "r2-r3")]
+    faults = [(kind, kind, at_s, link) for kind, at_s, link in cuts if scenario.fault]
+    faults += [(f"cut-{link}", "cut", at_s, link) for link, at_s in scenario.more_cuts]
+    texts = [
+        f"{{name: {named}, at: {at_s}s, {kind}: [{link.replace('-', ', ')}]}}"
+        for named, kind, at_s, link in faults
     ]
-    wan = [
-        LinkPlan(f"{a}-{b}", "wan", a, b, parameters := wan_parameters(scenario, i), parameters)
-        for i, (a, b) in enumerate(combinations(regions, 2))
-    ]
-    lan_parameters = LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)
-    lan = [
-        LinkPlan(host.lan_link, "lan", host.name, host.region, lan_parameters, lan_parameters)
-        for host in hosts
-    ]
-    captures = [CapturePlan(f"{host.name}-eth0.pcap", host=host.name) for host in hosts]
-    captures += [
-        CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
-        for link in wan
-        for side in (link.a, link.b)
-    ]
-    target = "-".join(scenario.cut_ends)
-    times = {"cut": scenario.cut_s, "restore": scenario.restore_s}
-    faults = (
-        [FaultPlan(name, name, target, int(at_s * 1e6)) for name, at_s in times.items()]
-        if scenario.fault
-        else []
+    content = world.run_json(
+        f"duration={scenario.duration_s}s",
+        f"faults=[{', '.join(texts)}]",
+        f"captures.where={'[hosts, gateways]' if scenario.captures else '[]'}",
+        "expect=[]",
+        run=name,
+        commit="6ec5573c0ffee",
+        versions={"python": "3.11.7", "cutset": "0.1.0", "kernel": "6.12.1", "mininet": "2.3.0"},
+        machine={"cpus": 2, "memory_bytes": 25276502016},
+        tcp={"congestion_control": "bbr"},
+        phase="running" if scenario.crashed else "collected",
+        outcome="crashed" if scenario.crashed else "completed",
+        problems=[*scenario.problems, *(["r0/client-1 was killed by signal 9"] if scenario.crashed else [])],
+        probes=[{"when": w, "from": "r0", "to": "r1", "rtt_us": [34100, 34250]} for w in ("before", "after")],
+        topology={"name": "four-regions", "description": "Four regions in a full mesh."},
     )
-    faults += [FaultPlan(f"cut-{link}", "cut", link, int(at_s * 1e6)) for link, at_s in scenario.more_cuts]
-    parameters_of = {link.name: link.forward for link in wan}
-    states = {"cut": LinkState.BLACKHOLE, "restore": LinkState.UP}
-    changes = tuple(
-        LinkChange(
-            fault.at_us, fault.name, fault.target, direction, states[fault.kind], parameters_of[fault.target]
-        )
-        for fault in faults
-        for direction in LinkDirectionName
-    )
-    return Plan(
-        experiment=scenario.experiment,
-        system="sprinkler",
-        parameters={"advertisement_period_us": 1_000_000, "port": 7000},
-        workload={"event_size_bytes": 10, "rate_per_s": scenario.rate_per_s, "closed_loop": False},
-        seed=1,
-        duration_us=int(scenario.duration_s * 1e6),
-        drain_us=5_000_000,
-        links_kind="auto",
-        congestion_control=None,
-        snaplen_bytes=None,
-        regions=tuple(RegionPlan(r, f"10.{n}.0.0/16", f"{r}-gw") for n, r in enumerate(regions)),
-        hosts=tuple(hosts),
-        links=(*wan, *lan),
-        processes=tuple(
-            ProcessPlan(f"{h.region}/{h.role}-{h.index}", h.name, h.region, h.role, h.index, 1) for h in hosts
-        ),
-        streams=tuple(StreamPlan(n, r, r, (r,)) for n, r in enumerate(regions)),
-        captures=tuple(captures) if scenario.captures else (),
-        faults=tuple(faults),
-        changes=changes,
-    )
-
-
-def wan_parameters(scenario: Scenario, index: int) -> LinkParameters:
-    """LinkParameters of the index-th WAN link."""
-    delay_ms = list(DELAYS_MS.values())[index % len(DELAYS_MS)]
-    return LinkParameters(delay_us=delay_ms * 1000, rate_bits_per_s=scenario.link_rate_bits_per_s)
-
-
-def _where(capture: CapturePlan) -> dict[str, Any]:
-    return {key: value for key, value in asdict(capture).items() if key not in {"in_parts", "wire"}}
-
-
-def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:
-    """run.json, schema 2."""
-    processes = [
-        {
-            "name": p.name,
-            "host": p.host,
-            "pid": 100 + i,
-            "exit": {"code": 0, "signal": None, "time_ns": ZERO_NS, "expected": True},
-        }
-        for i, p in enumerate(plan.processes)
-    ]
-    if scenario.crashed:
-        processes[3]["exit"] = {"code": None, "signal": 9, "time_ns": ZERO_NS, "expected": False}
-        processes[4]["exit"] = None
-    applied = [
-        {
-            "index": index,
-            "requested_ns": ZERO_NS + c.at_us * 1000,
-            "applied_ns": ZERO_NS + c.at_us * 1000 + 2_000_000,
-        }
-        for index, c in enumerate(plan.changes)
-        if isinstance(c, LinkChange)
-    ]
-    return {
-        "schema": 2,
-        "run": name,
-        "experiment": {
-            "name": scenario.experiment,
-            "description": scenario.description,
-            "paper": scenario.paper,
-            "topology": "four-regions",
-            "system": "sprinkler",
-            "workload": {"event_size": "10B", "rate": "20000/s"},
-        },
-        "topology": {"name": "four-regions", "description": "Four regions in a full mesh."},
-        "plan": plan_to_json(plan),
-        "seed": 1,
-        "links": "relay",
-        "commit": "6ec5573c0ffee",
-        "versions": {
-            "python": "3.11.7",
-            "cutset": "0.1.0",
-            "kernel": "6.12.1",
-            "mininet": "2.3.0",
-            "tcpdump": "4.99.3",
-        },
-        "machine": {"cpus": 2, "memory_bytes": 25276502016},
-        "tcp": {"congestion_control": "bbr"},
-        "phase": "running" if scenario.crashed else "collected",
-        "outcome": "crashed" if scenario.crashed else "completed",
-        "problems": [
-            *scenario.problems,
-            *(["r0/client-1 was killed by signal 9"] if scenario.crashed else []),
-        ],
-        "times": {
-            "started_ns": ZERO_NS - 3_000_000_000,
-            "zero_ns": ZERO_NS,
-            "stopped_ns": ZERO_NS + 60_000_000_000,
-            "drained_ns": None if scenario.crashed else ZERO_NS + 60_400_000_000,
-            "ended_ns": ZERO_NS + 62_000_000_000,
-        },
-        "changes": [] if scenario.crashed else applied,
-        "processes": processes,
-        "captures": [
-            {**_where(c), "packets": 210_345, "kernel_drops": 0 if scenario.valid else 17}
-            for c in plan.captures
-        ],
-        "probes": [
-            {"when": w, "from": "r0", "to": "r1", "rtt_us": [34100, 34250]} for w in ("before", "after")
-        ],
-        "counters": [],
-        "cpu": [{"t_ns": ZERO_NS + i * 1_000_000_000, "busy": 0.34} for i in range(60)],
+    content["experiment"] = {
+        "name": scenario.experiment,
+        "description": scenario.description,
+        "paper": scenario.paper,
+        "topology": "four-regions",
+        "system": "sprinkler",
+        "workload": {"event_size": "10B", "rate": "20000/s"},
     }
+    content["times"] |= {"stopped_ns": ZERO_NS + 60 * 10**9, "ended_ns": ZERO_NS + 62 * 10**9}
+    content["times"]["drained_ns"] = None if scenario.crashed else ZERO_NS + 60_400_000_000
+    content["changes"] = [
+        each | {"applied_ns": each["applied_ns"] + 2_000_000}
+        for each in content["changes"]
+        if not scenario.crashed
+    ]
+    for capture in content["captures"]:
+        capture |= {"packets": 210_345, "kernel_drops": 0 if scenario.valid else 17}
+    for link in content["plan"]["links"]:
+        if link["kind"] == "wan":
+            for way in ("forward", "backward"):
+                link[way]["rate_bits_per_s"] = scenario.link_rate_bits_per_s
+    if scenario.crashed:
+        content["processes"][3]["exit"] |= {"code": None, "signal": 9, "expected": False}
+        content["processes"][4]["exit"] = None
+    content["plan"] |= {"experiment": scenario.experiment, "links_kind": "auto"}
+    return content | {
+        "plan": _renamed(content["plan"], dict(zip(DEFAULT.regions, scenario.regions, strict=True)))
+    }
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """Return part of a plan with other names of regions."""
+    if isinstance(value, dict):
+        return {_renamed(key, names): _renamed(each, names) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    return re.sub(r"\br[0-3]\b", lambda found: names[found[0]], value) if isinstance(value, str) else value
 
 
 def summary_json(name: str, scenario: Scenario) -> dict[str, Any]:

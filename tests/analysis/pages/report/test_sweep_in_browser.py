@@ -67,11 +67,3 @@ def test_logarithmic_figures_have_the_line_without_collection(opened: Opened) ->
 @pytest.mark.parametrize("name", ["zoo", "latency-load"])
 def test_on_a_phone_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
     assert no_sideways_scroll(opened(name, viewport=PHONE, color_scheme="dark"))
-
-
-def test_the_runs_can_be_sorted(opened: Opened) -> None:
-    page = opened("nemesis", viewport=PHONE)
-    assert no_sideways_scroll(page)
-    page.locator("#table-runs th button", has_text="wrong").click()
-    page.locator("#table-runs th button", has_text="wrong").click()
-    assert "120" in page.locator("#table-runs tbody tr").first.text_content()

@@ -25,7 +25,7 @@ SHAPES = {
     "": BASE,
     "slow": replace(BASE, delay_us=80_000),
     "40ms": replace(BASE, delay_us=40_000),
-    "42ms": replace(BASE, delay_us=42_000),
+    "35ms": replace(BASE, delay_us=35_000),
 }
 
 
@@ -121,7 +121,7 @@ def test_a_band_lasts_until_the_change_that_reverts_it(changes: str, found: list
 
 def test_a_partition_of_several_links_is_one_band() -> None:
     record = record_of(
-        "3 split r0-r2 blackhole, 3 split r1-r2 blackhole, 6 heal r0-r2 up 40ms, 7 heal r1-r2 up 42ms"
+        "3 split r0-r2 blackhole, 3 split r1-r2 blackhole, 6 heal r0-r2 up 40ms, 7 heal r1-r2 up 35ms"
     )
     assert spans(record) == [("split", 3, 7)]
     assert bands(record)[0].links == ("r0-r2", "r1-r2")
