@@ -83,7 +83,7 @@ class CapturesCase:
     def span(self) -> RunSpan | None:
         """See `RunCase`."""
         taps = self.tables.compared.taps
-        return RunSpan(self.name, taps.zero_ns, taps.end_ns, taps.zero_ns, ())
+        return RunSpan(self.name, taps.zero_ns, taps.end_ns, taps.zero_ns, frozenset(), ())
 
     @property
     def settings(self) -> dict[str, Any] | None:

@@ -23,12 +23,13 @@ Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 @dataclass(frozen=True, slots=True)
 class RunSpan:
-    """The time span of a run, its time 0, and the effects of its faults: name, from, to."""
+    """The time span of a run, its time 0, the names of its faults, and their effects: name, from, to."""
 
     run: str
     begin_ns: int
     end_ns: int
     zero_ns: int
+    names: frozenset[str]
     faults: tuple[tuple[str, int, int], ...]
 
 
@@ -41,7 +42,8 @@ def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Ru
     effects = tuple(
         (row["fault"], row["from_ns"], row["to_ns"] or end_ns) for row in faults if row["from_ns"] is not None
     )
-    return RunSpan(run, times.started_ns, end_ns, times.zero_ns, effects)
+    names = frozenset(each.name for each in record.plan.faults)
+    return RunSpan(run, times.started_ns, end_ns, times.zero_ns, names, effects)
 
 
 def literal(text: str) -> str:
@@ -61,8 +63,17 @@ def macros(spans: Iterable[RunSpan]) -> dict[str, str]:
         "since_start(t_ns)": _by_run(
             ordered, [f"(t_ns - {each.zero_ns}) / 1e9" for each in ordered], "DOUBLE"
         ),
-        "during(fault, t_ns)": _by_run(ordered, map(_lasts, ordered), "BOOLEAN"),
+        "during(fault, t_ns)": _of_a_fault(ordered, _by_run(ordered, map(_lasts, ordered), "BOOLEAN")),
     }
+
+
+def _of_a_fault(spans: Iterable[RunSpan], value: str) -> str:
+    """Return a value, or an error if no run has a fault of the name `fault`."""
+    names = sorted(frozenset[str]().union(*(each.names for each in spans)))
+    if not names:
+        return value
+    known, listed = ", ".join(map(literal, names)), literal(f", …): the faults are {', '.join(names)}")
+    return f"CASE WHEN fault NOT IN ({known}) THEN error('during(' || fault || {listed}) ELSE {value} END"
 
 
 def _by_run(spans: Sequence[RunSpan], values: Iterable[str], kind: str) -> str:

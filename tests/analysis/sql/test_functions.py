@@ -7,8 +7,9 @@ import pytest
 from analysis.sql.functions import RunSpan, ip, macros
 
 S = 1_000_000_000
-FIRST = RunSpan("first", 10 * S, 30 * S, 12 * S, (("cut", 15 * S, 20 * S), ("kill", 18 * S, 30 * S)))
-SECOND = RunSpan("second", 40 * S, 60 * S, 41 * S, (("cut", 45 * S, 50 * S),))
+NAMES = frozenset({"cut", "kill", "heal"})
+FIRST = RunSpan("first", 10 * S, 30 * S, 12 * S, NAMES, (("cut", 15 * S, 20 * S), ("kill", 18 * S, 30 * S)))
+SECOND = RunSpan("second", 40 * S, 60 * S, 41 * S, NAMES, (("cut", 45 * S, 50 * S),))
 
 
 def called(question: str, *times_ns: int | None, spans=(SECOND, FIRST)) -> list:
@@ -41,10 +42,16 @@ def test_a_fault_lasts_until_its_end_and_in_its_own_run():
     assert called("during('cut', t_ns)", *times) == [True, False, False, True, None]
     assert called("during('kill', t_ns)", *times) == [False, True, True, False, None]
     assert called("during(NULL, t_ns)", *times) == [False, False, False, False, None]
+    assert called("during('heal', t_ns)", *times) == [False, False, False, False, None]
+
+
+def test_the_name_of_no_fault_is_refused():
+    with pytest.raises(duckdb.Error, match=r"during\(cutt, …\): the faults are cut, heal, kill"):
+        called("during('cutt', t_ns)", 15 * S)
 
 
 def test_times_of_overlapping_runs_are_ambiguous():
-    beside = RunSpan("beside", 20 * S, 50 * S, 21 * S, ())
+    beside = RunSpan("beside", 20 * S, 50 * S, 21 * S, NAMES, ())
     with pytest.raises(duckdb.Error, match="first and beside overlap in time"):
         called("since_start(t_ns)", 25 * S, spans=(FIRST, beside))
 
