@@ -21,6 +21,7 @@ from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
 from testbed.json_lines import line_of
 from testbed.programs import LAUNCHER
+from topologies.first_texts import listed
 
 LINE_BYTES_MAX = 8 << 20
 END_TIMEOUT_S = 20.0
@@ -195,8 +196,7 @@ class Processes:
         if self.launcher_ended.is_set():
             raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
         waiting = [name for name in names if not self.nodes[name].ready]
-        more = f" and {len(waiting) - NAMED_MAX} more" if len(waiting) > NAMED_MAX else ""
-        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting[:NAMED_MAX])}{more}")
+        raise TestbedError(f"not ready after {timeout_s:.0f} s: {listed(waiting, NAMED_MAX)}")
 
     async def wait_progress(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `condition` holds and return whether it does; it is checked after each message.

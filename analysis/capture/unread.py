@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
+from topologies.first_texts import first_texts
 
 REASONS_MAX = 3
 HOLES = "bytes of it are missing from the capture"
@@ -42,8 +43,7 @@ def unread_in(record: RunRecord, decoding: pa.Table) -> str:
             met.add(connection)
             found[why].add(connection)
     texts = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
-    more = [f"and {len(texts) - REASONS_MAX} more reasons"] if len(texts) > REASONS_MAX else []
-    return "; ".join((*texts[:REASONS_MAX], *more))
+    return "; ".join(first_texts(texts, REASONS_MAX, " reasons"))
 
 
 def unread(run: RunDirectory) -> str:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from analysis.arrays import Bools, Ints, concatenated, ints, rows
 from analysis.timelines import schemas
+from topologies.first_texts import listed
 
 MARGIN_NS = 60_000_000_000
 """Before the start and after the end: connecting and probing, and late arrivals."""
@@ -82,11 +83,10 @@ def notes(found: pa.Table, window: RunWindow) -> list[str]:
     for what in found.column("what").unique().to_pylist():
         rows = [row for row in found.to_pylist() if row["what"] == what]
         rows.sort(key=lambda row: -row["count"])
-        named = ", ".join(f"{row['place']} ({row['count']} of {row['of']})" for row in rows[:NAMED_MAX])
-        more = f" and {len(rows) - NAMED_MAX} more" if len(rows) > NAMED_MAX else ""
+        named = listed((f"{row['place']} ({row['count']} of {row['of']})" for row in rows), NAMED_MAX)
         count = int(ints(found, "count")[np.array(found.column("what").to_pylist()) == what].sum())
         lines.append(
-            f"{count} {what} of {named}{more} have times outside the run,"
+            f"{count} {what} of {named} have times outside the run,"
             f" {_how_far(rows, window)}: excluded from measurements over time"
         )
     return lines

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from topologies.first_texts import listed
 from topologies.model import LinkReference, Topology
 from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, suggestion
 
@@ -69,8 +70,7 @@ class ExperimentFault(StrictModel):
                 links = topology.links
                 near = [link.name for link in links if not {*self.regions}.isdisjoint(link.between)]
                 known = near or [link.name for link in links]
-                more = f" and {len(known) - LINKS_SHOWN} more" if len(known) > LINKS_SHOWN else ""
-                names = ", ".join(known[:LINKS_SHOWN]) + more
+                names = listed(known, LINKS_SHOWN)
                 yield f"{topology.name} has no link {link_text(self.reference)}: known are {names}"
             elif len(found) > 1:
                 yield f"{len(found)} links join {' and '.join(self.regions)}: name one of {', '.join(found)}"

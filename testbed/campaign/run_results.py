@@ -1,13 +1,13 @@
 """The result of a run of a sweep, a night or a test: its state, its failure and the reason."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from experiments.campaigns.campaign import CampaignRun, FailureKind, RunHeadline, RunState
+from experiments.campaigns.campaign import CampaignRun, CampaignVerdict, FailureKind, RunHeadline, RunState
 from experiments.expectations import missed_text
 from experiments.files.sanitize import sanitize
 from experiments.records.run_record import Outcome, RunRecord
+from topologies.first_texts import first_texts
 
 Run = TypeVar("Run", bound=CampaignRun)
 
@@ -46,39 +46,41 @@ class PerformedRun:
         row = {
             "verdict": "passed" if unanalysed else summary.get("verdict") or "crashed",
             "outcome": record.outcome or f"died while {record.phase}",
-            "reasons": _some((summary.get("fidelity") or {}).get("reasons") or ()),
-            "problems": _some([*filter(None, [self.problem]), *record.problems]),
+            "reasons": first_texts((summary.get("fidelity") or {}).get("reasons") or (), NAMED_MAX),
+            "problems": first_texts([*filter(None, [self.problem]), *record.problems], NAMED_MAX),
         }
         missed = [missed_text(each) for each in summary.get("expectations") or () if not each["held"]]
         return failure_of(row, missed), failure_reason(row, missed)
 
 
 def concluded(run: Run, made: PerformedRun, took_s: float) -> Run:
-    """Return an ended run of a campaign with its result."""
-    return replace(
-        run,
-        state=RunState.DONE if made.run_record.outcome is Outcome.COMPLETED else RunState.FAILED,
-        verdict=made.summary.get("verdict") if made.summary else None,
-        failure=made.failure,
-        problem=sanitize(made.why) or None,
-        duration_s=round(took_s, 3),
-        headline=RunHeadline.from_summary(made.summary or {}),
-    )
+    """Return an executed run of a campaign with its result."""
+    summary = made.summary or {}
+    found = ended(run, took_s, made.failure, made.why, verdict=summary.get("verdict"))
+    state = RunState.DONE if made.run_record.outcome is Outcome.COMPLETED else RunState.FAILED
+    return replace(found, state=state, headline=RunHeadline.from_summary(summary))
 
 
 def broken(run: Run, problem: str, took_s: float) -> Run:
     """Return a run that could not be made, or was not completed."""
+    return replace(ended(run, took_s, FailureKind.HARNESS, problem), state=RunState.FAILED)
+
+
+def ended(
+    run: Run,
+    took_s: float,
+    failure: FailureKind | None = None,
+    problem: str = "",
+    *,
+    verdict: CampaignVerdict | None = None,
+) -> Run:
+    """Return a run of a campaign that was made, without a headline. problem: why it failed, or ""."""
     return replace(
         run,
-        state=RunState.FAILED,
-        verdict=None,
-        failure=FailureKind.HARNESS,
-        problem=sanitize(problem),
+        state=RunState.DONE,
+        verdict=verdict,
+        failure=failure,
+        problem=sanitize(problem) or None,
         duration_s=round(took_s, 3),
         headline=RunHeadline(),
     )
-
-
-def _some(texts: Sequence[str]) -> list[str]:
-    more = len(texts) - NAMED_MAX
-    return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]

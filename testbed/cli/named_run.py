@@ -139,14 +139,14 @@ def _refuse_sweep(path: Path) -> None:
     from experiments.campaigns.sweepdir import SweepDirectory
     from experiments.records.rundir import POINTS
     from topologies.errors import InputError
+    from topologies.first_texts import listed
 
     sweep = SweepDirectory(path)
     if not sweep.sweep_json.is_file():
         return
     names = sorted(f"{POINTS}/{run.parent.name}" for run in sweep.points.glob("*/run.json"))
-    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    listed = ", ".join(names[:NAMED_MAX]) + more if names else "there are none yet"
-    raise InputError(str(path), None, "", f"is a sweep: name one of its runs, below it: {listed}")
+    known = listed(names, NAMED_MAX) or "there are none yet"
+    raise InputError(str(path), None, "", f"is a sweep: name one of its runs, below it: {known}")
 
 
 def _unpacked(archive: Path, runs: Path) -> Path:

@@ -17,6 +17,7 @@ from experiments import child_processes
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
+from topologies.first_texts import first_texts
 
 TIMEOUT_S = 60.0
 SHOWN_MAX = 20  # lines of a message
@@ -41,13 +42,12 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         *record.findings,
         *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed),
     ]
-    more = [f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else []
     shown = str(page.absolute()) if page else None
     return _message(
         record.suite,
         record.night,
         night_result(record),
-        [*lines[:SHOWN_MAX], *more, *([shown] if shown else [])],
+        [*first_texts(lines, SHOWN_MAX), *([shown] if shown else [])],
         outcome=record.outcome,
         exit_code=record.exit_code,
         findings=list(record.findings),

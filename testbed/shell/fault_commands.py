@@ -13,6 +13,7 @@ from experiments.faults.links import Isolate, OneLinkFault, PartitionFault
 from experiments.faults.processes import ProcessFault
 from topologies.document import parse_document
 from topologies.errors import InputError
+from topologies.first_texts import first_texts, listed
 
 Document = dict[str, Any]
 
@@ -195,16 +196,13 @@ def news_lines(news: Mapping[str, Any]) -> list[str]:
 def status_lines(status: Mapping[str, Any], streams: Mapping[str, str]) -> list[str]:
     """Return the state of the run. streams: the region that owns each, by the stream's number."""
     ended = status["ended"]
-    shown = ", ".join(ended[:ENDED_MAX]) + (
-        f" and {len(ended) - ENDED_MAX} more" if len(ended) > ENDED_MAX else ""
-    )
     lines = [
         f"{status['elapsed_s']:.1f} s since time 0, {status['running']} processes running, "
         f"{status['free_bytes'] / 1e9:.1f} GB of disk free"
     ]
     lines += [f"link {name}: {text}" for name, text in sorted(status["links"].items())]
     lines += [f"stopped: {', '.join(status['stopped'])}"] if status["stopped"] else []
-    lines += [f"not running: {shown}"] if ended else []
+    lines += [f"not running: {listed(ended, ENDED_MAX)}"] if ended else []
     lines += [f"problem: {text}" for text in status["problems"]]
     return lines + rate_lines(status["rates"], streams)
 
@@ -217,6 +215,6 @@ def rate_lines(rates: Mapping[str, Mapping[str, int]], streams: Mapping[str, str
     head = f"{'events/s':<{width}}" + "".join(f"{f's{stream}':>9}" for stream in streams)
     rows = [
         f"{name:<{width}}" + "".join(f"{by_stream.get(stream, 0):>9,}" for stream in streams)
-        for name, by_stream in list(rates.items())[:ROWS_MAX]
+        for name, by_stream in rates.items()
     ]
-    return [head, *rows, *([f"and {len(rates) - ROWS_MAX} more clients"] if len(rates) > ROWS_MAX else [])]
+    return [head, *first_texts(rows, ROWS_MAX, " clients")]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topologies.errors import InputError
+from topologies.first_texts import listed
 from topologies.imported.network import Edge, Network, Node, Place, shown
 from topologies.model import LINKS_MAX, REGIONS_MAX, RESERVED_REGION_NAMES
 from topologies.region_names import LENGTH_MAX, region_name
@@ -180,18 +181,19 @@ def _left_out(
     planned = [edge for edge in network.edges if edge.planned]
     if planned:
         names = [f"{_called(nodes[each.source])} - {_called(nodes[each.target])}" for each in planned]
-        yield f"{_counted(len(planned), 'link')} only planned: {_listed(names)}"
+        yield f"{_counted(len(planned), 'link')} only planned: {listed(names, NAMES_SHOWN)}"
     if loops := sum(1 for edge in network.edges if edge.source == edge.target):
         yield f"{_counted(loops, 'self-loop')}"
     linked = {end for edge in timed for end in (edge.source, edge.target)}
     unplaced = [node for node in nodes.values() if node.place is None and node.id not in linked]
     if unplaced:
-        yield f"{_counted(len(unplaced), 'node')} without a place: {_listed(map(_called, unplaced))}"
+        names = [*map(_called, unplaced)]
+        yield f"{_counted(len(unplaced), 'node')} without a place: {listed(names, NAMES_SHOWN)}"
     without_place = {node.id for node in unplaced}
     islands = [part for part in parts if part is not main and part[0] not in without_place]
     if islands:
         names = [" + ".join(_called(nodes[each]) for each in part[:NAMES_SHOWN]) for part in islands]
-        yield f"{_counted(len(islands), 'island')}: {_listed(names)}"
+        yield f"{_counted(len(islands), 'island')}: {listed(names, NAMES_SHOWN)}"
 
 
 def _called(node: Node) -> str:
@@ -200,12 +202,6 @@ def _called(node: Node) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - NAMES_SHOWN} more" if len(every) > NAMES_SHOWN else ""
-    return ", ".join(every[:NAMES_SHOWN]) + more
 
 
 def _names(nodes: Sequence[Node]) -> dict[str, str]:

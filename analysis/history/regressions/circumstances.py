@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from experiments.overrides import leaf_text, leaves
+from topologies.first_texts import listed
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
 """Columns of the table `runs` that may explain a changed figure, besides the commit."""
@@ -35,8 +36,7 @@ def also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, 
 
 def in_short(changes: Sequence[str]) -> str:
     """Return the first few differences and the number of the others."""
-    more = len(changes) - SHOWN_MAX
-    return ", ".join(changes[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+    return listed(changes, SHOWN_MAX)
 
 
 def _laid_out(column: str, text: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from analysis.pages.nights.site_paths import Site
 from analysis.pages.nights.verdicts import STRIP_NIGHTS
 from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number
 from analysis.pages.report.page import short_commit
+from topologies.first_texts import listed
 
 TONIGHT_DAYS: Final = 1
 """Largest age of a suite's last night, relative to the newest, to count as tonight.
@@ -170,7 +171,9 @@ def held_verdict(
     if allowed:
         sentences.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
     if left_out:
-        sentences.append(f"{number(len(left_out))} left out for lack of time: {_some(left_out)}.")
+        sentences.append(
+            f"{number(len(left_out))} left out for lack of time: {listed(left_out, NAMES_SHOWN)}."
+        )
     meaning = " ".join(sentences)
     if failed:
         urgent = [one for one in wrong if not one.allowed]
@@ -180,12 +183,6 @@ def held_verdict(
     if left_out:
         return MorningVerdict(f"{number(len(left_out))} left out", "", meaning)
     return MorningVerdict("Yes", "good", meaning)
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
-    more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def headlines(checked: Sequence[NightFindings], past: EarlierNights) -> list[dict[str, str]]:

@@ -21,6 +21,7 @@ from analysis.timelines.recovering.recovery import UNKNOWN
 from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
+from topologies.first_texts import first_texts
 
 APART_S = 0.4
 """Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
@@ -245,8 +246,8 @@ def _figures(fault: RunFault, pairs: pa.Table) -> tuple[dict[str, Any], list[str
     texts = affected.column("reason").unique().drop_null().to_pylist()
     reasons_of_pairs = {reason for text in texts for reason in text.split("; ")}
     distinct = sorted(each for each in reasons_of_pairs if figures.get(each.partition(":")[0]) is None)
-    more = [f"and {len(distinct) - REASONS_MAX} more reasons"] if len(distinct) > REASONS_MAX else []
-    return figures, [*reasons, *distinct[:REASONS_MAX], *more, *_disagreement(affected)]
+    shown = first_texts(distinct, REASONS_MAX, " reasons")
+    return figures, [*reasons, *shown, *_disagreement(affected)]
 
 
 def _disagreement(affected: pa.Table) -> list[str]:

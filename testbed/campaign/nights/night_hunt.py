@@ -5,23 +5,21 @@ removed, because only the developer knows whether they are fixed.
 """
 
 import time
-from dataclasses import replace
 
-from experiments.campaigns.campaign import CampaignVerdict, FailureKind, RunState
+from experiments.campaigns.campaign import FailureKind
 from experiments.campaigns.nights import NightRun
-from experiments.files.sanitize import sanitize
 from experiments.hunting.huntable import default_backend
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from testbed.campaign.hunting.hunt import HuntLimits
 from testbed.campaign.hunting.start import HuntRequest, hunt
 from testbed.campaign.nights.night import Night
+from testbed.campaign.run_results import NAMED_MAX, ended
 from testbed.sweeps import digest_of, plain
+from topologies.first_texts import first_texts
 
 DIGEST_CHARS = 8
 SEED = 1
 """The seed of all hunts of nights: a continued hunt keeps its seed."""
-SAID_MAX = 3
-"""The number of findings in a night's line."""
 
 
 def hunt_for(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightRun:
@@ -47,16 +45,8 @@ def hunt_for(night: Night, run: NightRun, hunt_s: float, began_s: float) -> Nigh
 
 def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRun:
     """Return a run that has hunted: it fails if the hunt has findings. Raises InputError."""
-    found = directory.found()
-    texts = [str(finding["said"]) for _, finding in found]
-    more = [f"and {len(texts) - SAID_MAX} more"] if len(texts) > SAID_MAX else []
-    where = [f"cutset hunt --replay {directory.findings}/…"] if found else []
-    verdict: CampaignVerdict = "failed" if found else "passed"
-    return replace(
-        run,
-        state=RunState.DONE,
-        verdict=verdict,
-        failure=FailureKind.EXPECTATION if found else None,
-        problem=sanitize("; ".join([*texts[:SAID_MAX], *more, *where])) or None,
-        duration_s=round(took_s, 3),
-    )
+    texts = first_texts([str(finding["said"]) for _, finding in directory.found()], NAMED_MAX)
+    if not texts:
+        return ended(run, took_s, verdict="passed")
+    problem = "; ".join([*texts, f"cutset hunt --replay {directory.findings}/…"])
+    return ended(run, took_s, FailureKind.EXPECTATION, problem, verdict="failed")

@@ -30,7 +30,7 @@ from testbed.campaign.in_use import sole_writer
 from testbed.campaign.nights.night import Night
 from testbed.campaign.nights.night_hunt import hunt_for
 from testbed.campaign.one_run import ExperimentRunRequest, conclude, make, prepare, write_page
-from testbed.campaign.run_results import PerformedRun, broken, concluded
+from testbed.campaign.run_results import NAMED_MAX, PerformedRun, broken, concluded, ended
 from testbed.campaign.sweeps.study import new_study
 from testbed.campaign.sweeps.sweep_run import execute, new_directory, new_sweep
 from testbed.campaign.texts.campaign_text import position
@@ -39,6 +39,7 @@ from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
 from testbed.run_selection import RunSelection
 from topologies.errors import InputError
+from topologies.first_texts import first_texts
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -49,7 +50,6 @@ WORST_FIRST: dict[CampaignVerdict, FailureKind] = {
     "invalid": FailureKind.FIDELITY,
 }
 """The verdicts that make a whole sweep fail if one run has them, worst first, and the kind of failure."""
-CHANGES_SHOWN = 3
 HUNT_END_S = 300.0
 """Time in which a hunt still shrinks its findings after its time is over."""
 OTHERS_S = 120.0
@@ -170,8 +170,7 @@ def _studied(night: Night, run: NightRun, began_s: float) -> NightRun:
     directory = StudyDirectory(path)
     execute_study(directory, run.seed, lambda *_: None)
     write_study_report(directory)
-    took_s = round(time.monotonic() - began_s, 3)
-    made = replace(run, state=RunState.DONE, verdict="passed", duration_s=took_s)
+    made = ended(run, time.monotonic() - began_s, verdict="passed")
     return with_figures(night, made, measured_study(directory))
 
 
@@ -195,8 +194,7 @@ def with_figures(night: Night, run: NightRun, measured: MeasuredPoint) -> NightR
     ]
     if not changes:
         return run
-    more = [f"and {len(changes) - CHANGES_SHOWN} more"] if len(changes) > CHANGES_SHOWN else []
-    problem = "; ".join([f"figures changed since {since}", *changes[:CHANGES_SHOWN], *more])
+    problem = "; ".join([f"figures changed since {since}", *first_texts(changes, NAMED_MAX)])
     reasons = sanitize("; ".join(filter(None, (run.problem, problem))))
     return replace(run, verdict="failed", failure=FailureKind.EXPECTATION, problem=reasons)
 
@@ -260,14 +258,7 @@ def sweep_as_run(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
     verdict: CampaignVerdict = next((kind for kind in WORST_FIRST if kind in kinds), "passed")
     others = [f"{verdicts.count(kind)} of {len(verdicts)} runs {kind}" for kind in sorted({*verdicts})]
     reasons = [*(text for text in others if not text.endswith("passed")), *unmet]
-    return replace(
-        run,
-        state=RunState.DONE,
-        verdict=verdict,
-        failure=WORST_FIRST.get(verdict),
-        problem=sanitize("; ".join(reasons)) or None,
-        duration_s=round(took_s, 3),
-    )
+    return ended(run, took_s, WORST_FIRST.get(verdict), "; ".join(reasons), verdict=verdict)
 
 
 def settle_torn(night: Night) -> None:

@@ -29,6 +29,7 @@ from node.core.program import Programs
 from systems.names import is_path
 from testbed.sweeps import digest_of
 from topologies.errors import InputError
+from topologies.first_texts import listed
 from topologies.strict import suggestion
 
 TRUST = "--trust-programs"
@@ -119,8 +120,8 @@ def _run_of(found: RunDirectory | SweepDirectory, name: str, point: str | None) 
         return found
     made = {run.name: run for run in found.read().made}
     if point is None:
-        names = ", ".join(list(made)[:5]) + (f" and {len(made) - 5} more" if len(made) > 5 else "")
-        raise InputError(name, None, "", f"is a sweep: name one of its runs with --point: {names}")
+        problem = f"is a sweep: name one of its runs with --point: {listed(made, 5)}"
+        raise InputError(name, None, "", problem)
     if point not in made:
         raise InputError("--point", None, "", f"{name} has no run {point}{suggestion(point, list(made))}")
     return RunDirectory.open(found.path / POINTS / made[point].name)

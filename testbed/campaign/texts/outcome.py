@@ -7,6 +7,7 @@ import click
 from experiments.records.rundir import RunDirectory
 from experiments.records.summary import METRICS, RECOVERY, WRONG_EVENT_FIGURES
 from testbed.campaign import exit_codes
+from topologies.first_texts import first_texts
 
 if TYPE_CHECKING:
     from experiments.records.run_record import RunRecord
@@ -85,10 +86,9 @@ def _unproven(summary: dict[str, Any]) -> list[str]:
             resting[text] = resting.get(text, 0) + 1
     shown = [
         f"{text} ({count} expectation{'s' if count > 1 else ''} rest{'' if count > 1 else 's'} on it)"
-        for text, count in list(resting.items())[:UNPROVEN_MAX]
+        for text, count in resting.items()
     ]
-    more = len(resting) - len(shown)
-    return [*shown, f"and {more} more: see the report"] if more else shown
+    return first_texts(shown, UNPROVEN_MAX, ": see the report")
 
 
 def _latency(latency: dict[str, Any]) -> str:

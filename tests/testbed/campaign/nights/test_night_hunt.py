@@ -7,7 +7,8 @@ from experiments.campaigns.nights import NightRun
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.records.json_files import read_json, write_json
 from testbed.campaign.nights import night_one
-from testbed.campaign.nights.night_hunt import SAID_MAX, concluded
+from testbed.campaign.nights.night_hunt import concluded
+from testbed.campaign.run_results import NAMED_MAX
 from tests.testbed.campaign.night_fixtures import Nights
 
 RUN = NightRun(name="hunted r0", entry="hunted", experiment="tiny", backend="simulator", seed=1)
@@ -33,14 +34,14 @@ def test_a_hunt_without_findings_has_passed(directory):
 
 
 def test_a_hunts_finding_fails_the_run_and_gives_the_replay_command(directory):
-    for number in range(1, SAID_MAX + 3):
+    for number in range(1, NAMED_MAX + 3):
         found(directory, number)
     made = concluded(RUN, directory, 1.0)
     assert (made.verdict, made.failure) == ("failed", FailureKind.EXPECTATION)
     assert made.problem is not None
     said = made.problem.split("; ")
-    assert said[:SAID_MAX] == [f"{number} events were lost" for number in range(1, SAID_MAX + 1)]
-    assert said[SAID_MAX] == "and 2 more"
+    assert said[:NAMED_MAX] == [f"{number} events were lost" for number in range(1, NAMED_MAX + 1)]
+    assert said[NAMED_MAX] == "and 2 more"
     assert said[-1].startswith(f"cutset hunt --replay {directory.findings}/")
 
 
