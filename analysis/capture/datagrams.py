@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.arrays import Bytes, Ints
+from analysis.arrays import NEVER, Bytes, Ints
 from analysis.capture.codings import JoinedBytes, encodings
 from analysis.capture.fragmented_datagrams import (
     UDP_HEADER_BYTES,
@@ -34,12 +34,11 @@ from analysis.capture.fragmented_datagrams import (
 from analysis.capture.groups import GroupMemberships, is_group
 from analysis.capture.markers import MarkerSearch, event_columns, find_markers
 from analysis.capture.pcap.decode import DecodingCounts, Emit, message_batch
-from analysis.capture.pcap.fields import DIRECTION, Columns
+from analysis.capture.pcap.fields import DIRECTION, UDP, Columns
 from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.reassemble import HORIZON_NS
 from analysis.schemas import DECODING, GAPS
 
-UDP = 17
 SEQ_MAX = 1 << 62
 TIMES_MAX = 255
 STREAMS_MAX = 1 << 23
@@ -124,7 +123,7 @@ class DatagramMarkers:
         """Emit the remaining events, the gaps, a row of DECODING for each direction that had either, and the
         memberships.
         """
-        self._emit_events(None)
+        self._emit_events(NEVER)
         self._emit("gaps", pa.RecordBatch.from_pylist(self._gaps(), schema=GAPS))
         counts = [_count(way) for way in self._ways.values()]
         self._emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
@@ -188,13 +187,11 @@ class DatagramMarkers:
                 rows.append({name: value.as_py() for name, value in way.names.items()} | place)
         return rows
 
-    def _emit_events(self, before_ns: int | None) -> None:
+    def _emit_events(self, before_ns: int) -> None:
         for way in self._ways.values():
-            old = [each for each in way.waiting if before_ns is None or each.complete_ns < before_ns]
+            old = [each for each in way.waiting if each.complete_ns < before_ns]
             if old:
-                way.waiting = [
-                    each for each in way.waiting if before_ns is not None and each.complete_ns >= before_ns
-                ]
+                way.waiting = [each for each in way.waiting if each.complete_ns >= before_ns]
                 old.sort(key=lambda each: (each.stream, each.time, each.seq))
                 self._emit("messages", self._batch(way, old))
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from analysis.arrays import Bytes
-from analysis.capture.pcap.fields import ONES, sum_state
+from analysis.capture.pcap.fields import ONES, UDP, sum_state
 from analysis.capture.pcap.fragments import DATAGRAMS_MAX, TOGETHER_NS
 
 UDP_HEADER_BYTES = 8
 _CHECKSUM_AT = 6  # in UDP's header
-_UDP = 17
 _WORD = (1 << 64) - 1  # halves of addresses are signed
 ABANDONED_MAX = 100_000
 Direction = tuple[int, ...]
@@ -86,7 +85,7 @@ class UdpDatagram:
         segment = data[first.at - UDP_HEADER_BYTES : first.at].tobytes() + content
         checksum = int.from_bytes(segment[_CHECKSUM_AT:UDP_HEADER_BYTES])
         src_hi, src_lo, _, dst_hi, dst_lo, _ = (each & _WORD for each in self.direction)
-        pseudo = (src_hi + src_lo + dst_hi + dst_lo + _UDP + len(segment)) % ONES
+        pseudo = (src_hi + src_lo + dst_hi + dst_lo + UDP + len(segment)) % ONES
         return checksum != 0 and sum_state(segment, checksum, pseudo) < 0
 
     def missing(self) -> Iterator[tuple[int, int]]:

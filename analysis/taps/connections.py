@@ -21,9 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.arrays import NEVER, NS_PER_S, Bools, Ints, begins, concatenated
-from analysis.capture.pcap.fields import DIRECTION, Columns
+from analysis.capture.pcap.fields import DIRECTION, TCP, Columns
 from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
-from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.sql.functions import ip
 from analysis.taps.opening import Tap

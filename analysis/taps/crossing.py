@@ -20,8 +20,7 @@ from analysis.arrays import Bools, Ints, looked_up
 from analysis.capture.clocks.bounds import Sightings, thinned
 from analysis.capture.clocks.estimate import NOTHING, PACKETS, Estimate, estimate
 from analysis.capture.clocks.wire import MachineExchange
-from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.segments import TCP
+from analysis.capture.pcap.fields import TCP, Columns
 from analysis.capture.time_range import EVER
 from analysis.taps.opening import Tap, Taps
 from analysis.timelines.links.link_segments import KEY_COLUMNS, hashes, segments

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.arrays import Bools, Ints, looked_up
+from analysis.capture.pcap.fields import TCP, UDP
 from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
-from analysis.capture.pcap.segments import TCP
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.schemas import ARRIVED, LOST, TRANSFERS, UNSEEN
 from analysis.sql.functions import ip
@@ -22,7 +22,6 @@ from analysis.taps.crossing import COLUMNS, PACKET, Crossing, Packets, matches, 
 from analysis.taps.opening import Tap
 from analysis.timelines.progress import Progress
 
-UDP: Final = 17
 WAIT_NS: Final = 10 * 10**9
 WAITING_MAX: Final = 400_000
 READ_ROWS: Final = 65_536

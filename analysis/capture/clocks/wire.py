@@ -9,11 +9,12 @@ import numpy as np
 
 from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
 from analysis.capture.clocks.clock import Ints
+from analysis.capture.pcap.fields import TCP
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
-from analysis.timelines.links.link_segments import KEY_COLUMNS, PROTO_TCP, LinkSegments, same, segments
+from analysis.timelines.links.link_segments import KEY_COLUMNS, LinkSegments, same, segments
 
 _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 
@@ -89,7 +90,7 @@ def _read(capture: Path) -> dict[str, Ints]:
     with suppress(CaptureError):
         for span in spans_of(capture, load_index(capture), EVER):
             for columns in read_columns(span, _COLUMNS):
-                wanted = (columns["proto"] == PROTO_TCP) & (columns["payload_length"] > 0)
+                wanted = (columns["proto"] == TCP) & (columns["payload_length"] > 0)
                 found.append({name: columns[name][wanted] for name in _COLUMNS})
     nothing = np.zeros(0, np.int64)
     return {name: np.concatenate([nothing, *(part[name] for part in found)]) for name in _COLUMNS}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.arrays import Bools, Bytes, Ints
+from analysis.arrays import Bools, Bytes, Ints, offsets
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
 from analysis.capture.pcap.files.format import column, gather
 from analysis.capture.pcap.frames import FrameWalk, MessageFrames
@@ -262,10 +262,8 @@ def _covered(frames: MessageFrames, types: list[MessageLayout], chosen: Ints, co
 
 def _row_places(first: Ints, counts: Ints, row_bytes: int) -> tuple[Ints, Ints]:
     """Return the owner and the offset of each row, given the offset of each owner's first row."""
-    ends = np.cumsum(counts)
     owner = np.repeat(np.arange(counts.size), counts)
-    within = np.arange(owner.size) - np.repeat(ends - counts, counts)
-    return owner, first[owner] + within * row_bytes
+    return owner, first[owner] + offsets(counts) * row_bytes
 
 
 def _rows(frames: MessageFrames, types: list[MessageLayout], chosen: Ints, name: str) -> pa.Array:

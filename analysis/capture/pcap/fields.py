@@ -38,7 +38,8 @@ TUNNELS_MAX = 4  # one in the other; in more of them, the headers of the last tu
 NOT_IP = -1
 
 _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
-_TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
+TCP, UDP = 6, 17  # protocol numbers of IP
+_FRAGMENT, _AUTHENTICATION = 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)  # RFC 7045, section 4, without ESP
 _INT32_MAX = (1 << 31) - 1
 _ETHERNET, _SENDER_AT = 1, 8
@@ -134,7 +135,7 @@ def _read(layers: Layers, tunnels: int) -> None:
     headers, columns = layers.headers, layers.columns
     _read_ipv4(layers)
     _read_ipv6(layers)
-    others = np.flatnonzero(layers.proto != _TCP)
+    others = np.flatnonzero(layers.proto != TCP)
     if others.size and (layers.proto[others] == _AUTHENTICATION).any():
         _skip_extension_headers(layers, IPV4, (_AUTHENTICATION,))
     columns["proto"][:] = layers.proto
@@ -153,7 +154,7 @@ def _read_tunnels(layers: Layers, others: Ints, tunnels: int) -> None:
     """Replace the fields of tunnel packets by those of the inner IP packet. others: packets without TCP."""
     headers, columns = layers.headers, layers.columns
     kinds = np.where(
-        layers.proto[others] == _UDP, TUNNEL_PORTS[columns["dport"][others]], _TUNNELS[layers.proto[others]]
+        layers.proto[others] == UDP, TUNNEL_PORTS[columns["dport"][others]], _TUNNELS[layers.proto[others]]
     )
     carrying = (kinds != 0) & layers.whole[others]
     rows = others[carrying]
@@ -255,7 +256,7 @@ def _skip_extension_headers(layers: Layers, version: int, protocols: tuple[int, 
 def _read_tcp(layers: Layers) -> None:
     """Read TCP's header (RFC 9293). It has no payload if its data offset is invalid or beyond the packet."""
     headers, columns = layers.headers, layers.columns
-    where = headers.having(layers.whole & (layers.proto == _TCP), _TCP_BYTES)
+    where = headers.having(layers.whole & (layers.proto == TCP), _TCP_BYTES)
     if _none(where):
         return
     begin = headers.at[where]
@@ -278,7 +279,7 @@ def _read_tcp(layers: Layers) -> None:
 def _read_udp(layers: Layers) -> None:
     """Read UDP's header (RFC 768). Its length is 0 if offloaded; a length beyond the IP packet is ignored."""
     headers, columns = layers.headers, layers.columns
-    where = headers.having(layers.whole & (layers.proto == _UDP), _UDP_BYTES)
+    where = headers.having(layers.whole & (layers.proto == UDP), _UDP_BYTES)
     if _none(where):
         return
     begin = headers.at[where]
@@ -297,7 +298,7 @@ def _read_udp(layers: Layers) -> None:
 
 def _digest_udp(data: Bytes, records: PacketRecords, columns: Columns) -> None:
     """Compute the CRC-32 of each UDP packet's captured payload; of a fragment, of its own part."""
-    where = np.flatnonzero((columns["proto"] == _UDP) & (columns["payload_length"] > 0))
+    where = np.flatnonzero((columns["proto"] == UDP) & (columns["payload_length"] > 0))
     payload_offset = columns["payload_offset"][where].astype(np.int64)
     captured = np.clip(records.length[where] - payload_offset, 0, columns["payload_length"][where])
     begin, buffer = records.begin[where] + payload_offset, data.data
@@ -316,7 +317,7 @@ def _check(data: Bytes, records: PacketRecords, layers: Layers) -> None:
     columns, buffer = layers.columns, data.data
     end = columns["payload_offset"].astype(np.int64) + columns["payload_length"]
     size = end - layers.ip_at
-    whole = (layers.ip_at >= 0) & layers.whole & np.isin(layers.proto, (_TCP, _UDP))
+    whole = (layers.ip_at >= 0) & layers.whole & np.isin(layers.proto, (TCP, UDP))
     whole &= (end <= records.length) & (size >= _IPV4_BYTES + _UDP_BYTES) & (columns["src_hi"] == 0)
     where = np.flatnonzero(whole)
     begin = (records.begin + layers.ip_at)[where]
@@ -336,9 +337,9 @@ def checksum_state(packet: bytes | memoryview) -> int:
         return 0
     if _sum(packet[:header]):
         return -1
-    field = header + (16 if packet[9] == _TCP else 6)
+    field = header + (16 if packet[9] == TCP else 6)
     checksum = int.from_bytes(packet[field : field + 2])
-    if packet[9] == _UDP and not checksum:
+    if packet[9] == UDP and not checksum:
         return 0
     pseudo = (_sum(packet[12:20]) + packet[9] + size) % ONES
     return sum_state(packet[header:], checksum, pseudo)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.fields import TCP, Columns
 from analysis.capture.pcap.uncommon import UncommonPackets
 
 FRAGMENTS_MAX = 100_000  # that get a place; others are lost
@@ -24,7 +24,7 @@ DATAGRAMS_MAX = 4_096  # incomplete at the same time; the oldest is abandoned
 WAITING_MAX = 64  # fragments of a datagram that wait for its first one; others are lost
 TOGETHER_NS = 60 * 1_000_000_000
 
-_TCP, _TCP_BYTES = 6, 20
+_TCP_BYTES = 20
 _OF_DATAGRAM = ("src_hi", "src_lo", "dst_hi", "dst_lo", "datagram")
 _Key = tuple[int, ...]
 """The values of _OF_DATAGRAM, which identify a datagram."""
@@ -76,7 +76,7 @@ class FragmentCollector:
         """Find the fragments of TCP segments among packets."""
         columns = packets.layers.columns
         is_cut = (columns["fragment_offset"] > 0) | (columns["more_fragments"] > 0)
-        for row in np.flatnonzero((columns["proto"] == _TCP) & is_cut).tolist():
+        for row in np.flatnonzero((columns["proto"] == TCP) & is_cut).tolist():
             packet = {name: int(values[row]) for name, values in columns.items()}
             header = packet["payload_offset"] - int(packets.layers.headers.at[row])
             at, t_ns = int(packets.records.begin[row]), int(packets.records.t_ns[row])

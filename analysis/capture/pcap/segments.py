@@ -3,10 +3,8 @@
 import numpy as np
 
 from analysis.arrays import Ints
-from analysis.capture.pcap.fields import DIRECTION, Columns
+from analysis.capture.pcap.fields import DIRECTION, TCP, Columns
 from analysis.capture.pcap.reassemble import RST, SYN
-
-TCP = 6
 
 
 def segment_rows(columns: Columns, port: int | None) -> Ints:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from analysis.capture.pcap.segments import TCP
+from analysis.capture.pcap.fields import TCP
 from analysis.pages.charting.chart_model import ChartSpan
 from analysis.pages.diagram.drawing import Picture, diagram_svg
 from analysis.pages.diagram.message_selection import DiagramQuery, select_messages

@@ -1,6 +1,6 @@
 """Compares what clients received with what was published: many clients and streams at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -106,7 +106,7 @@ def delivery_table(
     covered = union(in_group_spans(got.group, got.first, got.reach))
     accounted = union(_accounted(batches, got, unjustified))
     early = got.t_ns <= (metadata.stopped_ns or NEVER)
-    columns = {
+    columns: dict[str, Any] = {
         "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
         "stream": np.array(streams, np.int64)[stream],
         "published": totals(known.runs, len(streams))[stream],
@@ -126,12 +126,7 @@ def delivery_table(
         "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
         "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
-    return _table(columns)
-
-
-def _table(columns: Mapping[str, Any]) -> pa.Table:
-    """Return `schemas.DELIVERIES` from columns in any order, as NumPy or Arrow arrays."""
-    return pa.table(dict(columns)).select(schemas.DELIVERIES.names).cast(schemas.DELIVERIES)
+    return pa.table(columns).select(schemas.DELIVERIES.names).cast(schemas.DELIVERIES)
 
 
 def required_sets(

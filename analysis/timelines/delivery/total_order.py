@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.arrays import Bools, Floats, Ints, ParallelArrays, begins, codes, ints, pair_keys, rows
+from analysis.arrays import Bools, Ints, ParallelArrays, begins, codes, ints, pair_keys, rows
 from analysis.timelines import schemas
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
@@ -129,6 +129,8 @@ def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
 
 def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
     """Return, for each arrival, the position of its piece in its cycle: that in most sessions."""
+    from scipy.ndimage import median  # noqa: PLC0415  (as above)
+
     order, group = _grouped(came.session, cycle)
     counts = np.bincount(group, minlength=1)
     first = np.cumsum(counts) - counts
@@ -136,17 +138,9 @@ def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
     share[order] = (np.arange(len(cycle)) - first[group] + 0.5) / counts[group]
     intervals, which = np.unique(came.piece, return_inverse=True)
     place = np.empty(len(intervals), np.int64)
-    place[np.lexsort((intervals, _medians(which, share, len(intervals))))] = np.arange(len(intervals))
+    number = np.arange(len(intervals))
+    place[np.lexsort((number, median(share, which, number)))] = number
     return place[which]
-
-
-def _medians(group: Ints, values: Floats, groups: int) -> Floats:
-    """Return the median of each group's values; no group is empty."""
-    ordered = values[np.lexsort((values, group))]
-    counts = np.bincount(group, minlength=groups)
-    first = np.cumsum(counts) - counts
-    middle: Floats = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
-    return middle
 
 
 def _behind(session: Ints, group: Ints, place: Ints) -> Bools:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.arrays import Bools, Ints, begins, ints, offsets
+from analysis.capture.pcap.fields import TCP
 from topologies.link_parameters import ETHERNET_BYTES
 
-PROTO_TCP = 6
 KEY_COLUMNS = (
     "wire_length", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack", "ip_id", "payload_length",
     "payload_offset", "digest",
@@ -73,7 +73,7 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int | Ints) -> LinkSegments
     `KEY_COLUMNS`. mtu_bytes: of all packets, or of each.
     """
     payload, header = (packets[name].astype(np.int64) for name in ("payload_length", "payload_offset"))
-    data = (payload > 0) & (packets["proto"] == PROTO_TCP)
+    data = (payload > 0) & (packets["proto"] == TCP)
     segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
     intervals = np.where(data, -(-payload // segment), 1)
     row = np.repeat(np.arange(len(intervals)), intervals)

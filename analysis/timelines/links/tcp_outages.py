@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.arrays import NEVER, Bools, Ints, ints
+from analysis.capture.pcap.fields import TCP
 from analysis.capture.pcap.reassemble import ACK, FIN, RST, SYN
-from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
 from analysis.timelines.links.periods import LinkDirection, Period
 from analysis.timelines.run_metadata import RunMetadata

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.arrays import Ints, ints, looked_up, rows
-from analysis.capture.pcap.segments import TCP
+from analysis.capture.pcap.fields import TCP, UDP
 from analysis.timelines import schemas
 from analysis.timelines.links.link_segments import KEY_COLUMNS, LinkSegments, segments
 from analysis.timelines.links.periods import LinkDirection
@@ -31,7 +31,6 @@ from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
-UDP = 17
 REPORT_BYTES_MAX = 64 << 20
 NUMBER_MAX = 1 << 62
 _SYSTEM, _NO_ENTRY = -1, -2

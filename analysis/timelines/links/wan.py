@@ -6,7 +6,7 @@ Messages are counted on arrival at the next host, whether for that host or to be
 multicast group, which cross a link once, at each of its members.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,4 @@ def _links(sender: str | None, taker: str | None, metadata: RunMetadata) -> Iter
 
 
 def _table(listed: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns: Mapping[str, list[Any]] = {
-        name: [row[place] for row in listed] for place, name in enumerate(schema.names)
-    }
-    return pa.table(columns, schema=schema)
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in listed], schema)

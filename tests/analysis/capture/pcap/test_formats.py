@@ -160,20 +160,6 @@ def test_interfaces_of_a_section_may_differ_and_be_described_late(tmp_path: Path
     }
 
 
-def test_sections_may_change_the_byte_order_and_forget_interfaces(tmp_path: Path) -> None:
-    content = b""
-    for number, order in enumerate("<><>"):
-        content += section(order, comment=b"a" * number) + interface(order=order, resolution=9)
-        content += interface(101, order=order)
-        content += b"".join(enhanced(FRAMES[n % 4], number * 100 + n, order=order) for n in range(10))
-        content += enhanced(PACKETS[0], 5, order=order, number=1)
-    (tmp_path / "a.pcapng").write_bytes(content)
-    index, found = ours(tmp_path / "a.pcapng")
-    assert len(index.sections) == 4
-    assert len(found) == index.packets == 44
-    assert found == tsharks(tmp_path / "a.pcapng")
-
-
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_obsolete_and_simple_packet_blocks_are_read_and_other_blocks_skipped(
     tmp_path: Path, order: str
@@ -241,20 +227,6 @@ def test_captures_converted_by_editcap_read_the_same(tmp_path: Path, kind: str) 
         index, found = ours(path)
         assert found == wanted
         assert index.problem is None
-
-
-def test_mergecap_of_different_link_types(tmp_path: Path) -> None:
-    for name, (link_type, wrap) in (("a", LINKS["cooked 2"]), ("b", LINKS["ethernet"])):
-        records = at_intervals([wrap(packet) for packet in PACKETS])
-        write_pcap(tmp_path / f"{name}.pcap", records, link_type=link_type)
-    merged = tmp_path / "merged.pcapng"
-    subprocess.run(
-        ["mergecap", "-w", str(merged), str(tmp_path / "a.pcap"), str(tmp_path / "b.pcap")], check=True
-    )
-    index, found = ours(merged)
-    assert len(found) == 8
-    assert found == tsharks(merged)
-    assert {interface.link_type for interface in index.sections[0].interfaces} == {1, 276}
 
 
 def test_an_offloaded_frame_over_64_kib_is_whole_on_every_link(tmp_path: Path) -> None:

@@ -196,18 +196,3 @@ def test_an_invalid_block_ends_the_valid_part_and_is_reported(
     (tmp_path / "a").write_bytes(good + more)
     found = build_index(tmp_path / "a")
     assert (found.packets, found.good_bytes, found.problem) == (1, len(good), problem.format(len(good)))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (section()[:20], "cut off"),
-        (section().replace(b"\x4d\x3c\x2b\x1a", b"\x4d\x3c\x2b\x1b"), "byte order 4d3c2b1b"),
-        (block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)), "version 2"),
-        (section()[:-4] + b"\x1d\0\0\0", "two lengths differ"),
-    ],
-)
-def test_an_invalid_first_section_is_reported(tmp_path: Path, content: bytes, said: str) -> None:
-    (tmp_path / "odd.pcapng").write_bytes(content)
-    with pytest.raises(CaptureError, match=rf"odd\.pcapng: .*{said}"):
-        build_index(tmp_path / "odd.pcapng")

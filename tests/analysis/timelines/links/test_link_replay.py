@@ -161,15 +161,6 @@ def test_drops_of_a_full_queue_at_a_rate_change_are_not_random_losses(off_ms):
     assert [did.crowded for did in found] == [0, 0]
 
 
-@pytest.mark.slow
-def test_a_loss_of_half_a_percent_is_distinguished_from_one_percent():
-    half, one = (replace(NARROW, loss=loss, rate_bits_per_s=None) for loss in (0.005, 0.01))
-    sent = traffic(30, 1.5, sizes=(100, 1448))
-    assert states(emulate([Change(0, half)], sent), [Change(0, half)]) == [PROVEN]
-    assert states(emulate([Change(0, one)], sent), [Change(0, half)]) == [VIOLATED]
-    assert states(emulate([Change(0, replace(half, loss=0.0))], sent), [Change(0, half)]) == [VIOLATED]
-
-
 def test_false_violations_by_loss_are_rare():
     parameters, sent = LinkParameters(loss=0.005), [(S + n * MS, 100) for n in range(1_000)]
     alone = [Change(0, parameters)]

@@ -7,14 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis.capture.pcap.files import index as index_module
 from analysis.capture.pcap.files import scan
 from analysis.capture.pcap.files.compressed import readable
 from analysis.capture.pcap.files.index import build_index, load_index, sidecar
 from analysis.errors import CaptureError
+from tests.analysis.capture.pcap.blocks import block, section
 from tests.analysis.capture.pcap.captures import (
     START_NS,
     Record,
@@ -46,20 +45,6 @@ def test_splits_cover_the_records_without_overlap(tmp_path: Path, monkeypatch: p
     pairs = pairwise(index.splits)
     assert all(a.end == b.offset and a.last_ns < b.first_ns for a, b in pairs)
     assert index.packets == 100
-
-
-@given(cut=st.integers(24, 24 + sum(SIZES)))
-def test_a_truncated_tail_loses_only_the_truncated_record(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
-    path = tmp_path_factory.mktemp("cut") / "a.pcap"
-    path.write_bytes(pcap_bytes(RECORDS)[:cut])
-    index = build_index(path)
-    ends = [24 + sum(SIZES[:number]) for number in range(101)]
-    whole = max(number for number, end in enumerate(ends) if end <= cut)
-    assert (index.packets, index.good_bytes) == (whole, ends[whole])
-    assert (index.problem is None) == (cut == ends[whole])
-    assert index.problem is None or "cut off" in index.problem
 
 
 @pytest.mark.parametrize(
@@ -101,6 +86,10 @@ def test_a_capture_without_packets_is_valid(tmp_path: Path) -> None:
         (b"\xd4\xc3\xb2\xa1\x02", "too few"),
         (b"hello, I am no capture at all", "neither a pcap nor a pcapng file"),
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged section header"),
+        (section()[:20], "cut off"),
+        (section().replace(b"\x4d\x3c\x2b\x1a", b"\x4d\x3c\x2b\x1b"), "byte order 4d3c2b1b"),
+        (block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)), "version 2"),
+        (section()[:-4] + b"\x1d\0\0\0", "two lengths differ"),
     ],
 )
 def test_files_other_than_captures_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
