@@ -8,19 +8,20 @@ systems with known messages or markers. A capture that cannot be used is skipped
 captures with the reason.
 """
 
-import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, read_clocks
 from analysis.capture.markers import MarkerSearch
+from analysis.capture.pcap.decode import Emit
 from analysis.capture.pcap.files.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.files.index import CaptureIndex, load_index
 from analysis.capture.pcap.files.record_batches import RecordSpan, pack, read_span, spans_of
@@ -32,6 +33,7 @@ from analysis.messages.searched import message_port, messages_of
 from analysis.schemas import CAPTURES, DECODING, GAPS, MEMBERSHIPS, MESSAGES, PACKETS
 from experiments.archives.packing import KEYS
 from experiments.files.plain_name import plain_name
+from experiments.files.whole_files import replacing
 from experiments.records.observations import CaptureRecord
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RUN_JSON, RunDirectory
@@ -65,10 +67,10 @@ class PacketsTask:
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write the packets to the folder of the table."""
-        with _TableParts(folders, f"{self.number:05d}") as parts:
+        with _table_parts(folders, f"{self.number:05d}") as write:
             for span in self.spans:
                 for batch in read_span(span):
-                    parts.write("packets", batch)
+                    write("packets", batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,17 @@ class MessagesTask:
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write the results to the folders of messages, gaps and decoding."""
-        with _TableParts(folders, self.capture.host) as parts:
+        with _table_parts(folders, self.capture.host) as write:
             messages = self.markers or codec_of(self.system)
             assert messages is not None  # `_messages_tasks` creates tasks only for known messages
             if self.tls is None or self.markers is None:
-                extract_messages(self.capture, messages, parts.write)
+                extract_messages(self.capture, messages, write)
                 return
             with (
                 tempfile.TemporaryDirectory(prefix=".tls-", dir=folders["messages"]) as scratch,
                 TlsConnections(self.markers, self.tls, Path(scratch)) as tls,
             ):
-                extract_messages(self.capture, messages, parts.write, tls)
+                extract_messages(self.capture, messages, write, tls)
 
 
 Task = PacketsTask | MessagesTask
@@ -104,55 +106,38 @@ def part_name(name: str) -> str:
     return f"part-{plain_name(name, RUN_JSON)}.parquet"
 
 
-class _TableParts:
-    """One task's files, one per table, opened at the first batch and renamed on success.
+@contextmanager
+def _table_parts(folders: Mapping[str, Path], name: str) -> Iterator[Emit]:
+    """Yield a function that adds a batch to one task's file of a table; the files appear on success.
 
     Batches are collected until they fill a row group.
     """
+    writers: dict[str, pq.ParquetWriter] = {}
+    waiting: dict[str, list[pa.RecordBatch]] = defaultdict(list)
 
-    def __init__(self, folders: Mapping[str, Path], name: str) -> None:
-        self._folders = folders
-        self._name = part_name(name)
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
-        self._open = ExitStack()
+    def flush(table: str) -> None:
+        writers[table].write_table(pa.Table.from_batches(waiting.pop(table), SCHEMAS[table]))
 
-    def __enter__(self) -> "_TableParts":
-        return self
+    with ExitStack() as files:
 
-    def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Add a batch to the file of a table."""
-        if table not in self._writers:
-            self._writers[table] = self._open.enter_context(open_table(self._temporary(table), table))
-        waiting = self._waiting.setdefault(table, [])
-        waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= ROW_GROUP_ROWS:
-            self._flush(table)
+        def write(table: str, batch: pa.RecordBatch) -> None:
+            if table not in writers:
+                stream = files.enter_context(replacing(folders[table] / part_name(name), sync=False))
+                writers[table] = files.enter_context(open_table(stream, table))
+            waiting[table].append(batch)
+            if sum(one.num_rows for one in waiting[table]) >= ROW_GROUP_ROWS:
+                flush(table)
 
-    def _flush(self, table: str) -> None:
-        self._writers[table].write_table(pa.Table.from_batches(self._waiting.pop(table), SCHEMAS[table]))
-
-    def _temporary(self, table: str) -> Path:
-        return (
-            self._folders[table] / f".{self._name}.{os.getpid()}"
-        )  # readers ignore names with a leading dot
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for table in tuple(self._waiting) if kind is None else ():
-            self._flush(table)
-        self._open.close()
-        for table in self._writers:
-            if kind is None:
-                self._temporary(table).replace(self._folders[table] / self._name)
-            else:
-                self._temporary(table).unlink()
+        yield write
+        for table in tuple(waiting):
+            flush(table)
 
 
-def open_table(path: Path, table: str) -> pq.ParquetWriter:
+def open_table(file: Path | BinaryIO, table: str) -> pq.ParquetWriter:
     """Open a Parquet file for batches of this table."""
     schema = SCHEMAS[table]
     dictionary = [name for name in _DICTIONARY if name in schema.names]
-    return pq.ParquetWriter(path, schema, compression=COMPRESSION, use_dictionary=dictionary)
+    return pq.ParquetWriter(file, schema, compression=COMPRESSION, use_dictionary=dictionary)
 
 
 def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path, str]]:

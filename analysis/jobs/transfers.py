@@ -15,7 +15,7 @@ This table serves debugging: `cutset packets`, `follow`, `diagram` and the repor
 
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial, reduce
 from operator import and_
 from pathlib import Path
@@ -44,65 +44,48 @@ from analysis.jobs.matching import (
 )
 from analysis.jobs.work import Task
 from analysis.schemas import MESSAGES, TRANSFERS
+from experiments.files.whole_files import replacing
 from experiments.records.rundir import RunDirectory
 
 ROW_GROUP_ROWS = 32_768  # about a second of a busy host: the unit that a query for one moment reads
 SHARES_MAX = 256  # open files
 
 
-class SortedWriter:
-    """Takes tables and writes their rows, sorted, at the end of its `with` block on success."""
+@contextmanager
+def sorted_file(
+    path: Path, schema: pa.Schema, by: str, bounds: Sequence[int]
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield a function that takes rows; they are written, sorted, at the end of the block on success.
 
-    def __init__(self, path: Path, schema: pa.Schema, by: str, bounds: Sequence[int]) -> None:
-        """Prepare without opening files. by: the integer column to sort by."""
-        self._path = path
-        self._schema = schema
-        self._by = by
-        step = -(-len(bounds) // SHARES_MAX) or 1
-        self._bounds = np.array(bounds[step - 1 :: step], np.int64)
-        self._open = ExitStack()
-        self._shares: dict[int, pa.ipc.RecordBatchFileWriter] = {}
-        self._waiting: list[pa.Table] = []  # if there is only one share
+    by: the integer column to sort by. bounds: values that split the rows about evenly.
+    """
+    step = -(-len(bounds) // SHARES_MAX) or 1
+    splits = np.array(bounds[step - 1 :: step], np.int64)
+    shares: dict[int, pa.ipc.RecordBatchFileWriter] = {}
+    waiting = [schema.empty_table()]  # if there is only one share
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder, ExitStack() as files:
 
-    def __enter__(self) -> "SortedWriter":
-        self._folder = Path(
-            self._open.enter_context(tempfile.TemporaryDirectory(prefix=".", dir=self._path.parent))
-        )
-        return self
+        def take(table: pa.Table) -> None:
+            if not splits.size:
+                waiting.append(table)
+                return
+            share_of = np.searchsorted(splits, table.column(by).to_numpy(), side="right")
+            for share in np.unique(share_of).tolist():
+                if share not in shares:
+                    shares[share] = files.enter_context(pa.ipc.new_file(f"{folder}/{share}", schema))
+                shares[share].write_table(table.filter(pa.array(share_of == share)))
 
-    def take(self, table: pa.Table) -> None:
-        """Add rows."""
-        if not self._bounds.size:
-            self._waiting.append(table)
-            return
-        shares = np.searchsorted(self._bounds, table.column(self._by).to_numpy(), side="right")
-        for share in np.unique(shares).tolist():
-            self._file(share).write_table(table.filter(pa.array(shares == share)))
-
-    def _file(self, share: int) -> pa.ipc.RecordBatchFileWriter:
-        if share not in self._shares:
-            self._shares[share] = pa.ipc.new_file(str(self._folder / str(share)), self._schema)
-        return self._shares[share]
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._open:
-            for file in self._shares.values():
-                file.close()
-            if kind is None:
-                self._write()
-
-    def _write(self) -> None:
-        sorted_path = self._folder / self._path.name
-        with pq.ParquetWriter(sorted_path, self._schema, compression=COMPRESSION) as writer:
-            if not self._bounds.size:
-                rows = pa.concat_tables([self._schema.empty_table(), *self._waiting])
-                writer.write_table(rows.sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
-            for share in sorted(self._shares):
-                writer.write_table(self._read(share).sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
-        sorted_path.replace(self._path)
-
-    def _read(self, share: int) -> pa.Table:
-        return pa.ipc.open_file(str(self._folder / str(share))).read_all()
+        yield take
+        files.close()
+        with (
+            replacing(path, sync=False) as stream,
+            pq.ParquetWriter(stream, schema, compression=COMPRESSION) as writer,
+        ):
+            if not splits.size:
+                writer.write_table(pa.concat_tables(waiting).sort_by(by), row_group_size=ROW_GROUP_ROWS)
+            for share in sorted(shares):
+                rows = pa.ipc.open_file(f"{folder}/{share}").read_all()
+                writer.write_table(rows.sort_by(by), row_group_size=ROW_GROUP_ROWS)
 
 
 _OF_REACH = ("host", *CONNECTION, "stream_offset")
@@ -132,14 +115,14 @@ def match_transfers(
     matcher = Matcher(sent_reach, arrived_reach, hosts, receivers)
     coming = _PendingMessage([_stretches(file, arrived) for file in files])
     nothing = MESSAGES.empty_table()
-    with SortedWriter(folder / part_name(host), TRANSFERS, "t_ns", _bounds(own)) as writer:
+    with sorted_file(folder / part_name(host), TRANSFERS, "t_ns", _bounds(own)) as write:
         for stretch in _stretches(own, sent | from_elsewhere):
-            writer.take(matcher.from_uncaptured(stretch.filter(from_elsewhere)))
-            writer.take(matcher.take(stretch.filter(sent), nothing))
+            write(matcher.from_uncaptured(stretch.filter(from_elsewhere)))
+            write(matcher.take(stretch.filter(sent), nothing))
             for come in coming.until(_latest(stretch)):
-                writer.take(matcher.take(nothing, come))
+                write(matcher.take(nothing, come))
         for come in coming.until(None):
-            writer.take(matcher.take(nothing, come))
+            write(matcher.take(nothing, come))
     return {}
 
 

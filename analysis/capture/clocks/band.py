@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.arrays import Floats, Ints
 from analysis.capture.clocks.bounds import WindowBounds
-from analysis.capture.clocks.clock import Floats, Ints, OffsetBounds
+from analysis.capture.clocks.clock import OffsetBounds
 from analysis.capture.clocks.rate_segments import RateSegment
 
 KNOTS = 512

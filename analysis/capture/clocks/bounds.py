@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.arrays import ParallelArrays
-from analysis.capture.clocks.clock import Floats, Ints, OffsetBounds
+from analysis.arrays import Floats, Ints, ParallelArrays
+from analysis.capture.clocks.clock import OffsetBounds
 
 WINDOW_NS = 10_000_000
 WINDOWS_MAX = 4_096

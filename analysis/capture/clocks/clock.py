@@ -11,10 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from analysis.arrays import Floats, Ints
 
 _STEPS = 2
 """Fixed-point iterations that convert reference time to own time; the offset changes little with the time."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.clocks.clock import REFERENCE, Floats, Ints, OffsetBounds
+from analysis.arrays import Floats, Ints
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.clocks.clocks_file import read_machines
 from experiments.records.observations import CaptureRecord
 from experiments.records.run_record import RunRecord

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.arrays import Ints
 from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
-from analysis.capture.clocks.clock import Ints
 from analysis.capture.pcap.fields import TCP
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.jobs.matching import LastOffsets, Matcher, Receivers, at_receivers, match, to_receivers
-from analysis.jobs.transfers import SortedWriter, match_transfers, tasks
+from analysis.jobs.transfers import match_transfers, sorted_file, tasks
 from analysis.schemas import DECODING, MEMBERSHIPS, MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 from tests.run_json import set_run
@@ -189,8 +189,8 @@ def test_a_failed_writer_leaves_no_file(tmp_path: Path) -> None:
     rows = match(table(SENT), table([]), HOSTS, ALL)
 
     def fail() -> None:
-        with SortedWriter(tmp_path / "part-a.parquet", TRANSFERS, "t_ns", [1]) as writer:
-            writer.take(rows)
+        with sorted_file(tmp_path / "part-a.parquet", TRANSFERS, "t_ns", [1]) as write:
+            write(rows)
             raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
