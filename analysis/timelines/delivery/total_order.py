@@ -131,6 +131,8 @@ def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
     """Return, for each arrival, the position of its piece in its cycle: that in most sessions."""
     from scipy.ndimage import median  # noqa: PLC0415  (as above)
 
+    if not len(cycle):  # of nothing, `median` is an error
+        return cycle
     order, group = _grouped(came.session, cycle)
     counts = np.bincount(group, minlength=1)
     first = np.cumsum(counts) - counts
