@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, Field, TailField
+from node.core.message_layout import ADDRESS, Field, TailField, wire_name
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
@@ -39,18 +39,24 @@ class ZoneSide:
     high: Annotated[float, Field("d", "", "the upper edge")]
 
 
-def check_sides(name: str, sides: Iterable[ZoneSide]) -> None:
-    """Check that the sides describe a box in the space. Raises RemoteProtocolError."""
+def check_sides(message: object, sides: Iterable[ZoneSide]) -> None:
+    """Check that the sides, from this message, describe a box in the space. Raises RemoteProtocolError."""
     for side in sides:
         if not 0.0 <= side.low < side.high <= 1.0:
+            name = wire_name(type(message))
             raise RemoteProtocolError(f"{name} with a zone from {side.low} to {side.high}")
 
 
-def check_point(name: str, point: Iterable[Coordinate]) -> None:
-    """Check that the point is in the space. Raises RemoteProtocolError."""
-    for each in point:
+def check_zone(message: "Claim | Grant") -> None:
+    """Check the message's zone, as `check_sides`."""
+    check_sides(message, message.sides)
+
+
+def check_point(message: "Join | Find") -> None:
+    """Check that the message's point is in the space. Raises RemoteProtocolError."""
+    for each in message.point:
         if not 0.0 <= each.at <= 1.0:
-            raise RemoteProtocolError(f"{name} with a coordinate {each.at}")
+            raise RemoteProtocolError(f"{wire_name(type(message))} with a coordinate {each.at}")
 
 
 Coordinates = Annotated[tuple[Coordinate, ...], TailField("rows", "coordinates of a point", Coordinate)]
@@ -79,9 +85,7 @@ class Join:
     sequence: Annotated[int, Field("Q", "", "sequence of its first zone")]
     point: Coordinates
 
-    def check(self) -> None:
-        """Check the point. Raises RemoteProtocolError if it is outside the space."""
-        check_point("JOIN", self.point)
+    check = check_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,7 @@ class Claim:
     version: Annotated[int, Field("H", "", "number of times the zone was taken over from failed nodes")]
     sides: Sides
 
-    def check(self) -> None:
-        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
-        check_sides("CLAIM", self.sides)
+    check = check_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,7 @@ class Grant:
     version: Annotated[int, Field("H", "", "number of times the zone was taken over from failed nodes")]
     sides: Sides
 
-    def check(self) -> None:
-        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
-        check_sides("GRANT", self.sides)
+    check = check_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,7 @@ class Find:
     hops: Annotated[int, Field("B", "nodes", "that forwarded it")]
     point: Coordinates
 
-    def check(self) -> None:
-        """Check the point. Raises RemoteProtocolError if it is outside the space."""
-        check_point("FIND", self.point)
+    check = check_point
 
 
 CAN_MESSAGES = (

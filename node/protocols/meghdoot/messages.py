@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, SEQ, Codec, Field, NamedValues, TailField, numbered
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, NamedValues, TailField, numbered, wire_name
 from node.protocols.can.messages import CAN_MESSAGES, ZoneSide, check_sides
 
 DOUBLE = struct.Struct(">d")
@@ -26,6 +26,15 @@ Doubts = Annotated[int, Field("H", "zones", "visited in doubt: their subscriptio
 Payload = Annotated[bytes, TailField("bytes", "the event, beginning with its values as doubles")]
 Number = Annotated[int, Field("I", "", "number for the answer")]
 Packed = Annotated[bytes, TailField("bytes", "subscriptions, one after the other")]
+
+
+def check_edges(message: "Handed | Recover | RecoverAt") -> None:
+    """Check that the message's edges describe a box in the space. Raises RemoteProtocolError."""
+    if len(message.edges) % (2 * DOUBLE.size):
+        raise RemoteProtocolError(f"{wire_name(type(message))} with {len(message.edges)} bytes of edges")
+    numbers = [number for (number,) in DOUBLE.iter_unpack(message.edges)]
+    half = len(numbers) // 2
+    check_sides(message, map(ZoneSide, numbers[:half], numbers[half:]))
 
 
 class StorePurpose(NamedValues):
@@ -76,9 +85,7 @@ class Handed:
     ]
     edges: Annotated[bytes, TailField("bytes", "lower and upper edges of the zone, as doubles")]
 
-    def check(self) -> None:
-        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
-        check_edges("HANDED", self.edges)
+    check = check_edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +244,6 @@ class RecoveryZones(NamedValues):
 Edges = Annotated[bytes, TailField("bytes", "lower and upper edges of the lost zone, as doubles")]
 
 
-def check_edges(name: str, edges: bytes | memoryview) -> None:
-    """Check that the edges describe a box in the space. Raises RemoteProtocolError."""
-    if len(edges) % (2 * DOUBLE.size):
-        raise RemoteProtocolError(f"{name} with {len(edges)} bytes of edges")
-    numbers = [number for (number,) in DOUBLE.iter_unpack(edges)]
-    half = len(numbers) // 2
-    check_sides(name, map(ZoneSide, numbers[:half], numbers[half:]))
-
-
 WhereAsked = Annotated[int, Field("B", "", "zones that are asked", RecoveryZones)]
 
 
@@ -262,9 +260,7 @@ class Recover:
     zone: ZoneId
     edges: Edges
 
-    def check(self) -> None:
-        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
-        check_edges("RECOVER", self.edges)
+    check = check_edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +275,7 @@ class RecoverAt:
     where: WhereAsked
     edges: Edges
 
-    def check(self) -> None:
-        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
-        check_edges("RECOVER_AT", self.edges)
+    check = check_edges
 
 
 @dataclass(frozen=True, slots=True)
