@@ -100,6 +100,10 @@ class FlatNetwork:
         node = self.nodes[address]
         self._execute(node, act(node.machine, self.clock.now_us))
 
+    def act(self, address: Address, do: Callable[[Any], Any]) -> None:
+        """Call `do` with a node of an overlay, as if by its application."""
+        self.call(address, lambda node, now_us: node.act(now_us, lambda: do(node)))
+
     def run(self, until_us: int) -> None:
         """Advance virtual time."""
         self.clock.run_until(until_us)

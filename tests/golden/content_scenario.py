@@ -47,11 +47,8 @@ class Scenario(SpaceScenario):
     def _member(self, name: str) -> Member:
         return Member(name, name, "", "peer", 0, str(IPv4Address(self.address(name))))
 
-    def _act(self, name: str, do: Any) -> None:
-        self._act_as_peer(name, lambda node: do(node.can))
-
     def _act_as_peer(self, name: str, do: Any) -> None:
-        self.network.call(self.address(name), lambda node, now_us: node.act(now_us, lambda: do(node)))
+        self.network.act(self.address(name), do)
 
     # --- Commands
 

@@ -22,21 +22,20 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.protocols.can.messages import Route, coordinates_of, point_of
+from node.protocols.can.messages import Route, coordinates_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.zones import Point
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from tests.golden.flat_scenario import FlatScenario
 from tests.golden.script import Script
-from tests.node.protocols.can.overlays import Letter
-from tests.node.protocols.planes import PlaneNode
+from tests.node.protocols.can.overlays import CanNode, Letter
 
 SEQUENCE = re.compile(r" #\d+")
 ADDRESS = re.compile(r"\b0\.0\.0\.(\d+)\b")
 
 
-class Node(PlaneNode):
+class Node(CanNode):
     """A node of the scenario. Its id follows from its name."""
 
     def __init__(self, scenario: "Scenario", name: str, contacts: list[int], point: Point | None) -> None:
@@ -52,13 +51,8 @@ class Node(PlaneNode):
     def start(self, given: m.Started, now_us: int) -> None:
         self.can.start(self.contacts, now_us, self.point)
 
-    def point_of(self, message: Letter) -> Point:
-        return point_of(message.point)
-
     def deliver(self, message: Letter) -> None:
         self.scenario.say(f"{self.name}: deliver HELLO")
-
-    def split(self, zone: Any) -> None: ...
 
     def gave(self, zone: Any, to: NodeHandle) -> None:
         self.scenario.say(f"{self.name}: gave {shown(zone)} to {self.scenario.names[to.address]}", "gave")
@@ -66,14 +60,6 @@ class Node(PlaneNode):
     def gained(self, zone: Any, giver: NodeHandle | None) -> None:
         source = self.scenario.names[giver.address] if giver else "nobody"
         self.scenario.say(f"{self.name}: gained {shown(zone)} from {source}", "gained")
-
-    def zones_changed(self) -> None: ...
-
-    def sends_on(self, join: Any) -> bool:
-        return False
-
-    def is_shared(self, message: Any) -> bool:
-        return False
 
 
 class Scenario(FlatScenario):
@@ -105,7 +91,7 @@ class Scenario(FlatScenario):
         self._act(name, lambda can: can.leave())
 
     def _act(self, name: str, do: Any) -> None:
-        self.network.call(self.address(name), lambda node, now_us: node.act(now_us, do))
+        self.network.act(self.address(name), lambda node: do(node.can))
 
     def _part(self, *names: str) -> None:
         side = {self.address(name) for name in names}

@@ -98,7 +98,7 @@ class Population:
         step = batch or max(1, len(members))
         for first in range(0, len(members), step):
             for address in members[first : first + step]:
-                self._do(address, lambda node: node.follow(stream))
+                self.network.act(address, lambda node: node.follow(stream))
             self.settle()
         self.network.watch = None
 
@@ -120,7 +120,7 @@ class Population:
         while self.network.sent != before:
             before = self.network.sent
             for address in self._contacted:
-                self._do(address, lambda node: node.tend(key))
+                self.network.act(address, lambda node: node.tend(key))
             self.settle()
 
     def multicast(self, stream: int) -> MulticastResult:
@@ -128,13 +128,10 @@ class Population:
         tree = self._tree = MulticastResult(self.root_of(stream))
         self._began_us = self.network.clock.now_us
         self.network.watch = self._on_multicast
-        self._do(tree.root, lambda node: node.publish(stream, 1, EVENT, self._began_us))
+        self.network.act(tree.root, lambda node: node.publish(stream, 1, EVENT, self._began_us))
         self.settle()
         self.network.watch, self._tree = None, None
         return tree
-
-    def _do(self, address: Address, what: Callable[[ScribeNode], None]) -> None:
-        self.network.call(address, lambda node, now_us: node.act(now_us, lambda: what(node)))
 
     def children(self) -> tuple[list[int], list[int]]:
         """Return per node the number of its nonempty children tables, and of their entries."""

@@ -39,10 +39,10 @@ class PlaneNode:
         return self.effects
 
     def act(self, now_us, do):
-        """Call a function on the layer; return the effects."""
+        """See `OverlayNode.act`."""
         self.effects = []
         self.layer.reach.now_us = now_us
-        do(self.layer)
+        do()
         return self.effects
 
     def progress(self):
@@ -76,23 +76,33 @@ class PlaneOverlay:
         (x, y), (u, v) = self.where[a], self.where[b]
         return 1_000 + int(PLANE_US * ((x - u) ** 2 + (y - v) ** 2) ** 0.5)
 
-    def join(self, address):
+    # --- Events in virtual time; `then_us` passes after each
+
+    def join(self, address, then_us=0):
         self.where[address] = self.rng.random(), self.rng.random()
         there = sorted(self.network.nodes)
         node = self.node(address, self.rng.sample(there, min(CONTACTS, len(there))))
         self.network.start(address, node)
+        self.run(then_us)
         return node
 
     def run(self, us):
-        self.network.run(self.network.clock.now_us + us)
+        if us:
+            self.network.run(self.network.clock.now_us + us)
 
-    def act(self, address, do):
+    def act(self, address, do, then_us=0):
         """Call a function on a node's layer."""
-        self.network.call(address, lambda node, now_us: node.act(now_us, do))
+        self.network.act(address, lambda node: do(node.layer))
+        self.run(then_us)
 
-    def kill_some(self, count):
+    def kill(self, address, then_us=0):
+        self.network.kill(address)
+        self.run(then_us)
+
+    def kill_some(self, count, then_us=0):
         for address in self.rng.sample(sorted(self.network.nodes), count):
             self.network.kill(address)
+        self.run(then_us)
 
     @property
     def nodes(self):

@@ -4,7 +4,7 @@ Without heartbeats and confirmations, as in the paper's simulator, unless a stud
 is quiet between two actions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from node.core.content import stock_quotes
@@ -102,18 +102,15 @@ class Peers:
         """Make a random peer subscribe; return its address."""
         asked, address = Asked(0, self._asked, True, tuple(ranges)), self.anyone()
         self._asked += 1
-        self._do(address, lambda node: node.broker.subscriber.subscribe(asked))
+        self.network.act(address, lambda node: node.broker.subscriber.subscribe(asked))
         self.settle()
         return address
 
     def publish(self, address: Address, values: Sequence[float]) -> int:
         """Make a peer publish on its own stream; return the event's number."""
         numbers: list[int] = []
-        self._do(address, lambda node: numbers.append(node.publish(address, values, EVENT_BYTES)))
+        self.network.act(address, lambda node: numbers.append(node.publish(address, values, EVENT_BYTES)))
         return numbers[0]
-
-    def _do(self, address: Address, what: Callable[[MeghdootNode], Any]) -> None:
-        self.network.call(address, lambda node, now_us: node.act(now_us, lambda: what(node)))
 
     def look_round(self) -> None:
         """Make every peer execute its periodic work and send its load to neighbours."""
@@ -123,7 +120,7 @@ class Peers:
             node.broker.load.send_load()
 
         for address in self.nodes:
-            self._do(address, look)
+            self.network.act(address, look)
         self.settle()
 
     def settle(self, us: int = 0) -> None:

@@ -11,14 +11,14 @@ Both variants of repair are run: exactly-once, with positions in joins and repli
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.peers.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address
 from node.core.study import RouterPaths, StudyContext
 from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay
@@ -196,13 +196,14 @@ class Scenario:
         for address in self._joining:
             if self._machines[address].pastry.is_active:
                 for stream in self._topics[address]:
-                    self._network.call(address, partial(_follow, stream))
+                    self._network.act(address, methodcaller("follow", stream))
         self._joining = [each for each in self._joining if not self._machines[each].pastry.is_active]
 
     def _publish(self) -> None:
         for stream in range(self._parameters.topics):
             self._published_s[stream].append(self._now_s)
-            self._network.call(stream, partial(_publish, stream))
+            publish = methodcaller("publish", stream, 1, EVENT, self._network.clock.now_us)
+            self._network.act(stream, publish)
 
     def _record_repairs(self) -> None:
         """Record the repair of nodes that have a new parent or are the root."""
@@ -264,11 +265,3 @@ class Scenario:
             "unrepaired": len(self._orphans),
             "maintenance_per_s": self._maintenance / seconds,
         }
-
-
-def _follow(stream: int, node: ScribeNode, now_us: int) -> Sequence[PeerEffect]:
-    return node.act(now_us, partial(node.follow, stream))
-
-
-def _publish(stream: int, node: ScribeNode, now_us: int) -> Sequence[PeerEffect]:
-    return node.act(now_us, partial(node.publish, stream, 1, EVENT, now_us))

@@ -24,43 +24,20 @@ class Letter:
     point: Annotated[tuple[Coordinate, ...], TailField("rows", "where to", Coordinate)]
 
 
-class Node(PlaneNode):
-    """A node with settings of its application. life: number of earlier processes at the address."""
-
-    def __init__(self, address, life, dimensions, contacts, parameters, delivered):
-        super().__init__(contacts, delivered)
-        own = NodeHandle(id_of(f"node {address} {life}"), address)
-        self.splits = None
-        self.shares = self.is_direct = False
-        rng = Random(address + 1000 * life)
-        self.layer = self.can = Can(
-            own,
-            dimensions,
-            parameters,
-            rng,
-            emit=self.emit,
-            application=self,
-        )
-
-    def start(self, given, now_us):
-        self.can.start(self.contacts, now_us, is_direct=self.is_direct)
-
-    # --- Upcalls
+class CanNode(PlaneNode):
+    """A node whose application leaves everything to CAN."""
 
     def point_of(self, message):
         return point_of(message.point)
 
-    def deliver(self, message):
-        self.delivered.append((message.number, self.can.own.address))
-
     def split(self, zone):
-        return self.splits(zone) if self.splits else None
+        return None
 
     def sends_on(self, join):
         return False
 
     def is_shared(self, message):
-        return self.shares
+        return False
 
     def gave(self, zone, to):
         pass
@@ -70,6 +47,32 @@ class Node(PlaneNode):
 
     def zones_changed(self):
         pass
+
+
+class Node(CanNode):
+    """A node with settings of its application. life: number of earlier processes at the address."""
+
+    def __init__(self, address, life, dimensions, contacts, parameters, delivered):
+        super().__init__(contacts, delivered)
+        own = NodeHandle(id_of(f"node {address} {life}"), address)
+        self.splits = None
+        self.shares = self.is_direct = False
+        rng = Random(address + 1000 * life)
+        self.layer = self.can = Can(own, dimensions, parameters, rng, emit=self.emit, application=self)
+
+    def start(self, given, now_us):
+        self.can.start(self.contacts, now_us, is_direct=self.is_direct)
+
+    # --- Upcalls
+
+    def deliver(self, message):
+        self.delivered.append((message.number, self.can.own.address))
+
+    def split(self, zone):
+        return self.splits(zone) if self.splits else None
+
+    def is_shared(self, message):
+        return self.shares
 
 
 class Overlay(PlaneOverlay):
@@ -83,10 +86,11 @@ class Overlay(PlaneOverlay):
         life = self.lives[address] = self.lives.get(address, -1) + 1
         return Node(address, life, self.dimensions, contacts, self.parameters, self.delivered)
 
-    def join_at(self, address, contact):
+    def join_at(self, address, contact, then_us=0):
         """Let a node ask a node for part of its own zone."""
         node = self.join(address)
         node.contacts, node.is_direct = [contact], True
+        self.run(then_us)
         return node
 
     def any_point(self):

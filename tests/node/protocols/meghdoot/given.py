@@ -26,16 +26,16 @@ class GivenPeers(Peers):
         nodes = [self._add() for _ in range(zones + replicated)]
         assign_zones([node.can for node in nodes[:zones]], partition)
         for node in nodes[:zones]:
-            self._do(node.can.own.address, lambda node: node.broker.zones_changed())
+            self.network.act(node.can.own.address, lambda node: node.broker.zones_changed())
         for node in nodes[zones:]:
             owner = rng.randrange(zones) + 1
-            self._do(owner, lambda owner, own=node.can.own: owner.can._replicas.add(own))
+            self.network.act(owner, lambda owner, own=node.can.own: owner.can._replicas.add(own))
 
     def _add(self):
         address, node = self.create(())
         self.nodes[address] = node
         self.network.add(address, node)
-        self._do(address, lambda node: node._tick_again(0))
+        self.network.act(address, lambda node: node._tick_again(0))
         got = self.delivered[address] = []
         node.told = lambda message: got.append((message.stream, message.first_seq))
         return node
@@ -67,7 +67,7 @@ class GivenPeers(Peers):
         return tuple(found)
 
     def ask(self, address, number, ranges, *, on=True):
-        self._do(address, lambda node: node.broker.subscriber.subscribe(Asked(0, number, on, ranges)))
+        self.network.act(address, lambda node: node.broker.subscriber.subscribe(Asked(0, number, on, ranges)))
 
     def any_values(self):
         return tuple(

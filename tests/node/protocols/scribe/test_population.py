@@ -77,7 +77,7 @@ def test_a_node_joined_by_very_many_at_once_keeps_only_its_bound(routers):
     nodes.join(0, [root])
     for address in range(COUNT):
         if address != root:
-            nodes.network.call(address, lambda node, now_us: node.act(now_us, lambda: join_at_root(node)))
+            nodes.network.act(address, join_at_root)
     nodes.settle()
     assert max(nodes.children()[1]) <= bound
     assert sum(nodes.children()[1]) >= COUNT - 1
