@@ -146,6 +146,14 @@ class Cluster:
             if node.spec.role == "client"
         }
 
+    def deliveries(self, client: str, stream: int) -> list[tuple[int, int]]:
+        """Return the time and the first number of each batch of a stream that a client got."""
+        return [
+            (time_us, record.first_seq)
+            for time_us, record in self.network.nodes[client].records
+            if record.kind == RecordKind.DELIVERED and record.stream == stream
+        ]
+
     def check_deliveries(self) -> None:
         """Check that every client has every published batch once, in order and with its CRC, and nothing
         else.

@@ -21,8 +21,6 @@ class Community:
     """One publisher of each region, and `count` subscribing nodes with drawn subscriptions."""
 
     system, role = "", ""
-    gap_us = 0
-    """Time between the starts of two nodes."""
 
     def __init__(
         self,
@@ -34,8 +32,10 @@ class Community:
         streams,
         network=FlatNetwork,
         gap_us=0,
+        run_us=0,
         settle_us=10_000_000,
     ):
+        """Start all nodes, `gap_us` after each other; let them publish, for `run_us` at first."""
         self.rng, self.settle_us = Random(seed), settle_us
         self.records, self.measures, self.logs = defaultdict(list), defaultdict(list), []
         self.starts = defaultdict(int)
@@ -61,6 +61,7 @@ class Community:
                 self.run(gap_us)
         self.run(3_000_000)
         self.tell(m.Go(self.now_us))
+        self.run(run_us)
 
     def drawn(self):
         """Draw the subscriptions of a node."""
@@ -77,25 +78,31 @@ class Community:
     def delay_us(self, a, b):
         return WAN_US[(region(a) - region(b)) % REGIONS]
 
-    def start(self, name):
+    # --- Events in virtual time; `then_us` passes after each
+
+    def start(self, name, then_us=0):
         there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
         contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
         spec = replace(self.specs[name], start=self.starts[name], members=contact)
         self.starts[name] += 1
         self.network.start(self.addresses[name], self.machine(spec, name))
+        self.run(then_us)
 
-    def kill(self, name):
+    def kill(self, name, then_us=0):
         self.network.kill(self.addresses[name])
+        self.run(then_us)
 
-    def restart(self, name, after_us=1_000):
+    def restart(self, name, after_us=1_000, then_us=0):
         """Restart a node and let it join."""
         self.start(name)
         self.run(after_us)
         self.network.give(self.addresses[name], m.Go(self.now_us))
+        self.run(then_us)
 
-    def finish_one(self, name):
+    def finish_one(self, name, then_us=0):
         """Let a node stop by itself."""
         self.network.give(self.addresses[name], m.Finish())
+        self.run(then_us)
 
     def node(self, name):
         return self.network.nodes[self.addresses[name]].machine
@@ -129,23 +136,25 @@ class Community:
         return {log.event for _, _, log in self.logs}
 
     def run(self, us):
-        self.network.run(self.now_us + us)
+        if us:
+            self.network.run(self.now_us + us)
 
     def tell(self, given):
         for address in list(self.network.nodes):
             self.network.give(address, given)
 
-    def cut(self, *pairs):
+    def cut(self, *pairs, then_us=0):
         """Cut the paths between these pairs of regions from now on."""
         apart = {frozenset(pair) for pair in pairs}
         self.network.reaches = lambda a, b: frozenset((region(a), region(b))) not in apart
+        self.run(then_us)
 
-    def isolate(self, one):
-        self.cut(*((one, other) for other in range(REGIONS) if other != one))
+    def isolate(self, one, then_us=0):
+        self.cut(*((one, other) for other in range(REGIONS) if other != one), then_us=then_us)
 
-    def divide(self):
+    def divide(self, then_us=0):
         """Cut the network in two halves."""
-        self.cut((0, 2), (0, 3), (1, 2), (1, 3))
+        self.cut((0, 2), (0, 3), (1, 2), (1, 3), then_us=then_us)
 
     def finish(self, settle_us=None):
         """Stop publishing, and let all events arrive."""

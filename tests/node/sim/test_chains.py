@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 
-from node.core.deliveries import RecordKind
 from node.sim.wires import LinkLine, SimulatedLan, Wires
 from tests.node.chained import NAMES, Chaos, chain, chained, check, play
 from tests.node.cluster import S
@@ -19,11 +18,7 @@ NARROW = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
 
 def longest_pause_s(cluster, client, stream, from_us):
     """Return the longest time between two deliveries of the stream to the client from then on."""
-    times = [
-        time_us
-        for time_us, record in cluster.network.nodes[client].records
-        if record.kind == RecordKind.DELIVERED and record.stream == stream and time_us >= from_us
-    ]
+    times = [us for us, _ in cluster.deliveries(client, stream) if us >= from_us]
     return max(later - earlier for earlier, later in itertools.pairwise(times)) / S
 
 

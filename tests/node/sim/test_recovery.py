@@ -4,22 +4,12 @@ from statistics import median
 
 import pytest
 
-from node.core.deliveries import RecordKind
 from tests.node.chained import play
 from tests.node.cluster import COARSE, MESH, Cluster, S
 
 SEEDS = range(4)
 CUT_US, HEAL_US = 5 * S, 9 * S
 AFFECTED = (("r3/client-0", 2), ("r2/client-0", 3))  # whose direct way is r2-r3
-
-
-def first_after(cluster, client, stream, seq):
-    """Return when the client got the first event of the stream with a number above `seq`."""
-    return next(
-        time_us
-        for time_us, record in cluster.network.nodes[client].records
-        if record.kind == RecordKind.DELIVERED and record.stream == stream and record.first_seq > seq
-    )
 
 
 def cut_and_heal(seed):
@@ -40,7 +30,8 @@ def test_cuts_recover_within_two_seconds_and_return():
         assert cluster.logged("source_switched", from_us=2 * S, until_us=CUT_US) == []
         cluster.check_deliveries()
         for client, stream in AFFECTED:
-            switched_s.append((first_after(cluster, client, stream, before[stream]) - CUT_US) / S)
+            came = cluster.deliveries(client, stream)
+            switched_s.append((next(us for us, seq in came if seq > before[stream]) - CUT_US) / S)
         after = cluster.logged("source_switched", from_us=HEAL_US)
         assert [fields["why"] for _, _, fields in after] == ["direct", "direct"]
         returned_s += [(time_us - HEAL_US) / S for time_us, _, _ in after]

@@ -4,7 +4,6 @@ from statistics import median
 
 import pytest
 
-from node.core.deliveries import RecordKind
 from node.systems import build_machine
 from tests.node.cluster import Cluster, S
 from tests.node.networks import ring, size, wires
@@ -29,20 +28,11 @@ def after_a_cut(seed, *, rate_per_s=100, period_us=S, build=build_machine, link=
 
 def flows_again_s(cluster, before):
     """Return the seconds from the cut until each client has a newer event of every stream."""
-    firsts = []
-    for node in cluster.network.nodes.values():
-        if node.spec.role == "client":
-            for stream, cnt in before.items():
-                firsts.append(
-                    next(
-                        time_us
-                        for time_us, record in node.records
-                        if record.kind == RecordKind.DELIVERED
-                        and record.stream == stream
-                        and record.first_seq > cnt
-                        and time_us > CUT_US
-                    )
-                )
+    firsts = [
+        next(us for us, seq in cluster.deliveries(client, stream) if seq > cnt and us > CUT_US)
+        for client in cluster.delivered()
+        for stream, cnt in before.items()
+    ]
     return (max(firsts) - CUT_US) / S
 
 

@@ -30,7 +30,7 @@ def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(dimens
     overlay = Overlay(24, dimensions, seed)
     gone = overlay.rng.choice(overlay.nodes).can
     volume = sum(zone.volume for zone in gone.zones)
-    overlay.network.kill(gone.own.address)
+    overlay.kill(gone.own.address)
     assert unowned(overlay.nodes) == pytest.approx(volume)
     for _ in range(REPAIR_US // 250_000):
         overlay.run(250_000)
@@ -46,7 +46,7 @@ def test_a_lost_corner_of_the_space_is_found_and_taken_over():
     overlay = Overlay(40, 2, 3)
     for node in overlay.nodes:
         if all(zone.high[0] <= 0.5 and zone.high[1] <= 0.75 for zone in node.can.zones):
-            overlay.network.kill(node.can.own.address)
+            overlay.kill(node.can.own.address)
     assert unowned(overlay.nodes) > 0.3
     overlay.run(6 * REPAIR_US)
     assert_settled(overlay)

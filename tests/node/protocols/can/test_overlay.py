@@ -44,7 +44,7 @@ def test_a_leaving_node_hands_over_its_zones_without_losing_routed_messages(seed
     overlay.run(3_000_000)
     for node in leaving:
         assert node.can.has_left
-        overlay.network.kill(node.can.own.address)
+        overlay.kill(node.can.own.address)
     assert sorted(number for number, _ in overlay.delivered) == list(range(60))
     assert_settled(overlay)
 
@@ -52,12 +52,10 @@ def test_a_leaving_node_hands_over_its_zones_without_losing_routed_messages(seed
 def test_a_zone_granted_to_a_dead_node_is_granted_to_another():
     overlay = Overlay(12, 2, 3)
     leaving = overlay.rng.choice(overlay.nodes).can
-    overlay.network.kill(leaving._takeover.successors()[0].address)
-    overlay.act(leaving.own.address, Can.leave)
-    overlay.run(20_000_000)
+    overlay.kill(leaving._takeover.successors()[0].address)
+    overlay.act(leaving.own.address, Can.leave, then_us=20_000_000)
     assert leaving.has_left
-    overlay.network.kill(leaving.own.address)
-    overlay.run(20_000_000)
+    overlay.kill(leaving.own.address, then_us=20_000_000)
     assert_settled(overlay)
 
 
@@ -71,8 +69,7 @@ def test_a_node_may_request_part_of_another_nodes_zone():
     overlay = Overlay(9, 2, 1)
     asked = overlay.rng.choice(overlay.nodes).can
     (before,) = asked.zones
-    node = overlay.join_at(10, asked.own.address)
-    overlay.run(3_000_000)
+    node = overlay.join_at(10, asked.own.address, then_us=3_000_000)
     assert before.covers(node.can.zones[0])
     assert_settled(overlay)
 
@@ -80,8 +77,7 @@ def test_a_node_may_request_part_of_another_nodes_zone():
 def test_the_application_chooses_where_a_zone_is_split():
     overlay = Overlay(1, 3)
     overlay.nodes[0].splits = lambda zone: (2, 0.9)
-    overlay.join(2)
-    overlay.run(1_000_000)
+    overlay.join(2, then_us=1_000_000)
     volumes = sorted(node.can.zones[0].volume for node in overlay.nodes)
     assert volumes == pytest.approx([0.1, 0.9])
     assert_settled(overlay)

@@ -54,15 +54,13 @@ def test_a_replica_has_no_zone_and_its_owners_knowledge():
 def test_the_first_replica_takes_over_and_the_others_follow_it():
     overlay, owner, (first, second) = with_replicas(seed=1)
     zones = owner.can.zones
-    overlay.network.kill(owner.can.own.address)
-    overlay.run(REPAIR_US)
+    overlay.kill(owner.can.own.address, then_us=REPAIR_US)
     assert unowned(owners(overlay)) == pytest.approx(0)
     assert first.can.zones == zones
     overlay.run(2_000_000)
     assert second.can.claims.original == first.can.own.address
     assert knows(second, first)
-    overlay.network.kill(second.can.own.address)
-    overlay.run(REPAIR_US)
+    overlay.kill(second.can.own.address, then_us=REPAIR_US)
     assert first.can.claims.own.replicas == ()
     assert_settled(overlay)
 
@@ -71,12 +69,10 @@ def test_a_replica_learns_of_splits_and_of_neighbours_that_failed():
     overlay, owner, (first, second) = with_replicas()
     owner.splits = None
     (before,) = owner.can.zones
-    overlay.join_at(30, owner.can.own.address)
-    overlay.run(3_000_000)
+    overlay.join_at(30, owner.can.own.address, then_us=3_000_000)
     assert owner.can.zones != (before,)
     gone = next(iter(owner.can.claims.others))
-    overlay.network.kill(gone)
-    overlay.run(2 * REPAIR_US)
+    overlay.kill(gone, then_us=2 * REPAIR_US)
     for replica in (first, second):
         assert list(replica.can.claims.held) == list(owner.can.zones)
         assert knows(replica, owner)
@@ -86,10 +82,9 @@ def test_a_leaving_node_gives_its_zones_to_a_replica():
     overlay, owner, (first, second) = with_replicas()
     (zone,) = owner.can.zones
     address = owner.can.own.address
-    overlay.act(address, Can.leave)
-    overlay.run(3_000_000)
+    overlay.act(address, Can.leave, then_us=3_000_000)
     assert owner.can.has_left
-    overlay.network.kill(address)
+    overlay.kill(address)
     assert first.can.zones == (zone,)
     overlay.run(2 * REPAIR_US)
     assert second.can.zones, "it follows no node any more, so it joined again"
@@ -99,8 +94,7 @@ def test_a_leaving_node_gives_its_zones_to_a_replica():
 def test_a_node_that_got_a_zone_meanwhile_is_no_replica():
     """Let the node join twice, because the first answer was late: it gets a zone and copies."""
     overlay, owner, _ = with_replicas(count=1)
-    joining = overlay.join(30)
-    overlay.run(4_000_000)
+    joining = overlay.join(30, then_us=4_000_000)
     assert joining.can.zones
     known = joining.can.own.id, joining.can.own.address
     late = Join(*known, joining.can.claims.own.sequence, coordinates_of((0.5, 0.5)))
@@ -125,8 +119,7 @@ def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
 def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
     overlay, owner, (replica,) = with_replicas(count=1)
     owner.sends_on = lambda join: pytest.fail("the owner sends it on")
-    joining = overlay.join_at(30, replica.can.own.address)
-    overlay.run(4_000_000)
+    joining = overlay.join_at(30, replica.can.own.address, then_us=4_000_000)
     assert joining.can.claims.original == owner.can.own.address
 
 

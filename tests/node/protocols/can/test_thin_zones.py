@@ -17,8 +17,7 @@ def joined_by(count, zone):
     node = overlay.nodes[0]
     node.can.claims.set_own({zone: 0})
     for address in range(2, 2 + count):
-        overlay.join_at(address, 1)
-        overlay.run(2_000_000)
+        overlay.join_at(address, 1, then_us=2_000_000)
     return overlay
 
 
@@ -44,6 +43,5 @@ def test_cuts_a_step_from_the_edges_of_the_space_divide_it(dimensions):
             node.splits = lambda zone, at=at: next(
                 ((side, at) for side in range(dimensions) if zone.low[side] < at < zone.high[side]), None
             )
-        overlay.join(2 + number)
-        overlay.run(2_000_000)
+        overlay.join(2 + number, then_us=2_000_000)
     assert_settled(overlay)

@@ -23,7 +23,6 @@ def test_a_node_granted_part_of_its_own_zone_holds_it_once(version):
     node = overlay.nodes[0]
     (zone,) = node.can.zones
     part, _ = zone.split(1, 0.5)
-    overlay.act(1, lambda can: can.territory.gain({part: version}, None))
-    overlay.run(2_000_000)
+    overlay.act(1, lambda can: can.territory.gain({part: version}, None), then_us=2_000_000)
     assert sum(each.volume for each in node.can.zones) == zone.volume
     assert wrong(overlay.nodes) == (0, 0, [])

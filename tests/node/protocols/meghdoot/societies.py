@@ -17,8 +17,8 @@ class Society(Community):
     system, role = "meghdoot", "subscriber"
 
     def __init__(
-        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, network=FlatNetwork,
-        **parameters,
+        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, run_us=0,
+        network=FlatNetwork, **parameters,
     ):  # fmt: skip
         self.each, self.attributes = each, attributes
         named = [{"name": f"a{n}", "kind": "real", "low": 0.0, "high": HIGH} for n in range(attributes)]
@@ -31,6 +31,7 @@ class Society(Community):
             streams=tuple(f"r{region}" for region in range(REGIONS)),
             network=network,
             gap_us=gap_us,
+            run_us=run_us,
             settle_us=20_000_000,
         )
 
@@ -100,10 +101,11 @@ class Society(Community):
         return lost, stray, repeated, delivered
 
 
-def assert_whole(society, least=200):
-    """Check that no event is lost, stray or repeated, that publishers know it, and that zones fill the
-    space.
+def assert_whole(society, least=200, settle_us=None):
+    """Let all events arrive; check that none is lost, stray or repeated, that publishers know it, and that
+    zones fill the space.
     """
+    society.finish(settle_us)
     lost, stray, repeated, delivered = society.judged()
     assert (lost, stray, repeated) == (0, 0, 0)
     assert delivered >= least

@@ -13,8 +13,7 @@ RUN_US = 4_000_000
 @pytest.mark.slow
 def test_answers_are_sent_with_other_messages_which_replace_heartbeats():
     """Check, too, that a machine that stops publishing has no pending answers."""
-    society = Society(12, each=2, rate_per_s=30)
-    society.run(2_000_000)
+    society = Society(12, each=2, rate_per_s=30, run_us=2_000_000)
     writes, kinds = Counter(), Counter()
 
     def watch(source, target, messages):
@@ -29,6 +28,5 @@ def test_answers_are_sent_with_other_messages_which_replace_heartbeats():
     rounds = RUN_US / society.node("r0/publisher-0").parameters.heartbeat_us
     assert 0.2 * pairs * rounds < kinds[Heartbeat] < 0.7 * pairs * rounds
     assert "failed" not in society.events()
-    society.finish(3_000_000)
+    assert_whole(society, settle_us=3_000_000)
     assert not any(node.broker.answers for node in society.nodes().values())
-    assert_whole(society)

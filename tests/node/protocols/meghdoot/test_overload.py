@@ -20,11 +20,9 @@ MESSAGES_MAX = 80
 @pytest.mark.slow
 def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
     """Publish 200 events a second on two processors, which can handle some 40."""
-    society = Society(16, each=8, rate_per_s=50, network=NETWORK)
-    society.run(7_000_000)
+    society = Society(16, each=8, rate_per_s=50, network=NETWORK, run_us=7_000_000)
     offered, published = 4 * 50 * 7, len(society.published())
-    society.finish(5_000_000)
-    assert_whole(society, 2_000)
+    assert_whole(society, 2_000, settle_us=5_000_000)
     assert 150 < published < offered / 2
     assert society.network.sent < MESSAGES_MAX * published
     assert not society.events() & {"relay", "failed", "takeover"}

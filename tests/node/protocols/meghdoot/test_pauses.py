@@ -33,13 +33,9 @@ def go_on(society, name, do):
     waiting, flat.machine = flat.machine.waiting, flat.machine.machine
     for given in [each for each in waiting if isinstance(each, m.TimerFired)]:
         society.network.give(flat.address, given)
-    act(society, name, do)
+    society.network.act(society.addresses[name], do)
     for given in [each for each in waiting if not isinstance(each, m.TimerFired)]:
         society.network.give(flat.address, given)
-
-
-def act(society, name, do):
-    society.network.call(society.addresses[name], lambda node, now_us: node.act(now_us, lambda: do(node)))
 
 
 def values_first_seen_in(zone):
@@ -55,8 +51,7 @@ def values_first_seen_in(zone):
 @pytest.mark.slow
 def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_resumes():
     """Publish at once, into the peer's own zone, before it has received any message."""
-    society = Society(12, seed=3, rate_per_s=1)
-    society.run(5_000_000)
+    society = Society(12, seed=3, rate_per_s=1, run_us=5_000_000)
     values_of = {
         name: values
         for name, node in society.nodes().items()
@@ -67,7 +62,8 @@ def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_re
     asked = PlannedSubscription(0, 99, True, tuple((value, value) for value in values))
     stop(society, owner)
     society.run(8_000_000)
-    act(society, "r0/subscriber-0", lambda node: node.broker.subscriber.subscribe(asked))
+    here = society.addresses["r0/subscriber-0"]
+    society.network.act(here, lambda node: node.broker.subscriber.subscribe(asked))
     society.run(2_000_000)
     told = [(each["number"], each["kind"]) for _, each in society.measured("r0/subscriber-0", "_interest")]
     assert (99, RecordKind.SUBSCRIBED) in told

@@ -80,29 +80,22 @@ def test_quick_changes_of_a_subscription_leave_the_last_one():
 def test_subscriptions_at_one_point_survive_a_crash(ranges, monkeypatch):
     """Kill the peer that has all of them, and restart it."""
     monkeypatch.setattr(Society, "any_ranges", lambda society: (ranges,) * society.attributes)
-    society = Society(6, 3, seed=7, rate_per_s=4)
-    society.run(3_000_000)
+    society = Society(6, 3, seed=7, rate_per_s=4, run_us=3_000_000)
     dies = max(society.subscribers(), key=lambda name: len(society.node(name).broker.keeping.subscriptions))
-    society.kill(dies)
-    society.run(10_000_000)
-    society.restart(dies)
-    society.run(5_000_000)
-    society.finish(30_000_000)
-    assert_whole(society, 50 if ranges[0] < ranges[1] else 0)
+    society.kill(dies, then_us=10_000_000)
+    society.restart(dies, then_us=5_000_000)
+    assert_whole(society, 50 if ranges[0] < ranges[1] else 0, settle_us=30_000_000)
 
 
 @pytest.mark.parametrize("attributes", [1, 4])
 def test_all_leave_but_publishers_and_one(attributes):
-    society = Society(8, 6, attributes, seed=2, rate_per_s=4)
-    society.run(3_000_000)
+    society = Society(8, 6, attributes, seed=2, rate_per_s=4, run_us=3_000_000)
     _, *others = sorted(society.subscribers())
     for name in others:
-        society.finish_one(name)
-        society.run(400_000)
+        society.finish_one(name, then_us=400_000)
     society.run(6_000_000)
     for name in others:
         assert society.network.nodes[society.addresses[name]].is_finished
         society.kill(name)
     society.run(5_000_000)
-    society.finish()
     assert_whole(society, 1)

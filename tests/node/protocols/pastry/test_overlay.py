@@ -59,8 +59,7 @@ def test_relays_are_not_used_for_a_dead_process_whose_host_refuses():
         relayed.extend(message for message in messages if isinstance(message, Relay))
 
     overlay.network.watch = watch
-    overlay.kill_some(10)
-    overlay.run(2 * REPAIR_US)
+    overlay.kill_some(10, then_us=2 * REPAIR_US)
     assert_settled(overlay)
     assert relayed == []
 
@@ -70,8 +69,7 @@ def test_a_ring_agrees_after_joins_and_failures():
     overlay = Overlay(24, 3)
     for address in range(24, 44):
         overlay.kill_some(1)
-        overlay.join(address)
-        overlay.run(500_000)
+        overlay.join(address, then_us=500_000)
     overlay.run(REPAIR_US)
     assert_settled(overlay)
 
@@ -81,9 +79,10 @@ def region(address):
     return address % 4
 
 
-def cut(overlay, *apart):
+def cut(overlay, *apart, then_us=0):
     """Cut the paths between these pairs of regions from now on, one direction each."""
     overlay.network.reaches = lambda a, b: (region(a), region(b)) not in apart
+    overlay.run(then_us)
 
 
 def relayed(overlay):
@@ -97,8 +96,7 @@ def test_no_node_misdelivers_during_a_cut_and_relays_are_used_until_it_heals():
         assert_closest(overlay.route(100)[1], overlay.nodes)
     assert_settled(overlay)
     assert relayed(overlay)
-    cut(overlay)
-    overlay.run(2 * PARAMETERS.direct_again_us)
+    cut(overlay, then_us=2 * PARAMETERS.direct_again_us)
     assert_settled(overlay)
     assert not relayed(overlay)
 
@@ -118,8 +116,7 @@ def test_regions_agree_through_the_maximum_number_of_relays(count, rounds):
 def test_routes_avoid_a_direction_that_is_cut():
     """Allow duplicates after lost acknowledgements; nothing is lost or delivered elsewhere."""
     overlay = Overlay(40, 1)
-    cut(overlay, (2, 3))
-    overlay.run(REPAIR_US)
+    cut(overlay, (2, 3), then_us=REPAIR_US)
     assert wrong_leaf_sets(overlay.nodes, HALF) == 0
     _, delivered = overlay.route(300)
     assert {number for number, _, _ in delivered} == set(range(300))
@@ -144,12 +141,11 @@ def test_a_partitioned_ring_reunites():
     for side in (True, False):
         half = [node for node in overlay.nodes if (region(node.pastry.own.address) < 2) == side]
         assert wrong_leaf_sets(half, HALF) == 0
-    cut(overlay)
-    overlay.run(3 * REPAIR_US)
+    cut(overlay, then_us=3 * REPAIR_US)
     assert_settled(overlay)
 
 
-def restart(overlay, address, contacts):
+def restart(overlay, address, contacts, then_us=0):
     """Start a node with these contacts; return it and what it receives, as (address, message)."""
     overlay.where.setdefault(address, (overlay.rng.random(), overlay.rng.random()))
     node, heard = overlay.node(address, contacts), []
@@ -162,6 +158,7 @@ def restart(overlay, address, contacts):
 
     node.handle = listening
     overlay.network.start(address, node)
+    overlay.run(then_us)
     return node, heard
 
 
@@ -172,10 +169,9 @@ def test_a_returning_node_with_a_dead_contact_asks_its_last_leaf_set(remember_us
     members = overlay.nodes[7].pastry.leaf_set.members
     gone = [7, *(node.address for node in members[::2])]
     for address in gone:
-        overlay.network.kill(address)
+        overlay.kill(address)
     overlay.run(22_000_000)  # no node probes it at present
-    node, _ = restart(overlay, 7, gone[1:2])
-    overlay.run(5_000_000)
+    node, _ = restart(overlay, 7, gone[1:2], then_us=5_000_000)
     assert node.pastry.is_active == bool(remember_us)
     if remember_us:
         assert_settled(overlay)
@@ -216,7 +212,7 @@ def test_a_node_that_returns_at_once_gets_its_leaf_set_from_a_neighbour():
     """Check that nodes that still know it do not choose it as the next hop for its own id."""
     overlay = Overlay(60, 2)
     for address in (5, 30, 55):
-        overlay.network.kill(address)
+        overlay.kill(address)
         node, heard = restart(overlay, address, [overlay.rng.choice(sorted(overlay.network.nodes))])
         overlay.run(600_000)
         assert_leaves_from_neighbour(node, heard)
@@ -246,8 +242,7 @@ def test_a_join_does_not_wait_for_the_end_of_all_failures():
     near = nearest(overlay)
     node, _ = restart(overlay, NEW, [near[40].address])
     for victim in near[2:14:2]:
-        overlay.network.kill(victim.address)
-        overlay.run(700_000)
+        overlay.kill(victim.address, then_us=700_000)
     assert node.pastry.is_active
     overlay.run(REPAIR_US)
     assert_settled(overlay)
@@ -258,9 +253,8 @@ def test_if_candidates_fail_the_next_candidates_are_probed():
     overlay = Overlay(40, 8)
     near = nearest(overlay)
     for victim in near[1:8]:
-        overlay.network.kill(victim.address)  # not detected yet
-    restart(overlay, NEW, [near[30].address])
-    overlay.run(REPAIR_US)
+        overlay.kill(victim.address)  # not detected yet
+    restart(overlay, NEW, [near[30].address], then_us=REPAIR_US)
     assert_settled(overlay)
 
 
@@ -269,9 +263,8 @@ def test_messages_forwarded_after_a_return_are_not_mistaken_for_earlier_ones():
     for _ in range(2):
         _, delivered = overlay.route(100, [node for node in overlay.nodes if node.pastry.own.address == 7])
         assert len(delivered) == 100
-        overlay.network.kill(7)
-        restart(overlay, 7, [3])
-        overlay.run(2_000_000)
+        overlay.kill(7)
+        restart(overlay, 7, [3], then_us=2_000_000)
 
 
 # --- Costs of routes and joins
@@ -297,8 +290,7 @@ def test_each_node_on_a_joins_route_sends_its_rows_and_only_the_leaf_set_is_prob
     """
     first = max(quiet.nodes, key=lambda each: distance(each.pastry.own.id, NEW_ID)).pastry
     near = {node for _, node in first.nodes.neighbourhood}
-    node, heard = restart(quiet, NEW, [first.own.address])
-    quiet.run(2_000_000)
+    node, heard = restart(quiet, NEW, [first.own.address], then_us=2_000_000)
     rows = [message for _, message in heard if isinstance(message, JoinRows)]
     assert rows[0].id == first.own.id
     assert near <= set(rows[0].nodes)
@@ -322,8 +314,7 @@ def test_the_messages_of_a_join_are_bounded_by_the_entries_to_measure(quiet):
     for address in range(NEW + 1, NEW + 11):
         quiet.where[address] = quiet.rng.random(), quiet.rng.random()
         contact = min(sorted(quiet.network.nodes), key=lambda each, new=address: quiet.delay_us(each, new))
-        restart(quiet, address, [contact])
-        quiet.run(1_000_000)
+        restart(quiet, address, [contact], then_us=1_000_000)
     assert (quiet.network.sent - before) / 10 < 200
 
 

@@ -49,12 +49,9 @@ def test_events_are_not_stored_replicated_or_resent():
 
 
 def test_a_link_failure_loses_only_events_in_flight():
-    groups = Groups(delivery="best-effort")
-    groups.run(1_000_000)
-    groups.cut((2, 3))
-    groups.run(6_000_000)
-    groups.cut()
-    groups.run(2_000_000)
+    groups = Groups(delivery="best-effort", run_us=1_000_000)
+    groups.cut((2, 3), then_us=6_000_000)
+    groups.cut(then_us=2_000_000)
     groups.finish()
     lost, repeated, _, delivered = groups.judged()
     assert lost > 0

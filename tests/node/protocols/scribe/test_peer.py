@@ -1,11 +1,8 @@
 """The papers' interface: nodes create topics, join and multicast, in virtual time and over TCP."""
 
-import asyncio
-import contextlib
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Annotated
 
 import pytest
@@ -20,7 +17,6 @@ from node.protocols.reachability.nodes import id_of
 from node.protocols.scribe.access import topic_at, topic_of
 from node.protocols.scribe.messages import CODEC, Publish, Replicate, Right, codec
 from node.protocols.scribe.peer import ScribePeer
-from node.tcp.peer import serve
 from tests.node.protocols.peers import HOSTS, VirtualPeers
 
 README = Path(scribe.__file__).with_name("README.md")
@@ -244,27 +240,6 @@ def test_pastry_carries_an_applications_own_messages():
     peers.run(8)
     assert leafs
     assert codec(Question).by_name["QUESTION"].type >= 128
-
-
-@pytest.mark.slow
-def test_over_tcp():
-    async def talk():
-        got, ready, contacts = [], asyncio.Event(), []
-        async with contextlib.AsyncExitStack() as stack, asyncio.timeout(10):
-            for n in (1, 2, 3):
-                peer = ScribePeer(f"peer {n}", f"{HOSTS}{n}", contacts, rng=Random(n), port=17_400)
-                await stack.enter_async_context(serve(peer, CODEC, f"{HOSTS}{n}"))
-                contacts = [f"{HOSTS}1"]
-            peer.handlers.joined = lambda topic: ready.set()
-            peer.join("", TOPIC, got.append)
-            await ready.wait()
-            for number in range(10):
-                peer.multicast("", TOPIC, b"%d" % number)
-            while len(got) < 10:
-                await asyncio.sleep(0.05)
-        return [message.content for message in got]
-
-    assert asyncio.run(talk()) == [b"%d" % number for number in range(10)]
 
 
 @pytest.mark.slow

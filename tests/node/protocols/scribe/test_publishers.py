@@ -17,8 +17,7 @@ from tests.node.protocols.scribe.test_peer import Peers
 
 
 def test_an_isolated_root_acknowledges_nothing_for_a_while_and_then_continues():
-    groups = Groups(members=5, topics=2)
-    groups.run(3_000_000)
+    groups = Groups(members=5, topics=2, run_us=3_000_000)
     alone = "r1/publisher-0"
 
     def acknowledged_us():
@@ -35,20 +34,15 @@ def test_an_isolated_root_acknowledges_nothing_for_a_while_and_then_continues():
 
 
 def test_a_publisher_restarts_while_its_root_is_down():
-    groups = Groups(members=16)
-    groups.run(3_000_000)
+    groups = Groups(members=16, run_us=3_000_000)
     key, name, stream = topic_key(1), "r1/publisher-0", 1
     [root] = groups.roots()[key]
     assert root != name
-    groups.kill(name)
-    groups.run(100_000)
+    groups.kill(name, then_us=100_000)
     groups.kill(root)
-    groups.restart(name, 2_000_000)
-    groups.run(3_000_000)
-    groups.kill(name)
-    groups.run(1_000_000)
-    groups.restart(name, 2_000_000)
-    groups.run(4_000_000)
+    groups.restart(name, 2_000_000, then_us=3_000_000)
+    groups.kill(name, then_us=1_000_000)
+    groups.restart(name, 2_000_000, then_us=4_000_000)
     assert_whole(groups)
     delivered = [each for name in groups.records for _, each in groups.recorded(name, RecordKind.DELIVERED)]
     assert {epoch_of(each.first_seq) for each in delivered if each.stream == stream} == {0, 1, 2}
@@ -56,16 +50,12 @@ def test_a_publisher_restarts_while_its_root_is_down():
 
 @pytest.mark.slow
 def test_events_of_several_publishers_of_a_topic_arrive_once_and_in_order():
-    groups = Groups(members=16, seed=1, topics=4, of_each=3)
-    groups.run(3_000_000)
-    groups.cut((2, 3))
-    groups.run(5_000_000)
+    groups = Groups(members=16, seed=1, topics=4, of_each=3, run_us=3_000_000)
+    groups.cut((2, 3), then_us=5_000_000)
     for _, [root] in sorted(groups.roots().items())[:2]:
         if "publisher" not in root:
-            groups.kill(root)
-            groups.run(3_000_000)
-    groups.cut()
-    groups.run(5_000_000)
+            groups.kill(root, then_us=3_000_000)
+    groups.cut(then_us=5_000_000)
     assert_whole(groups)
     assert groups.published().keys() == set(range(12))
     for *_, topic in groups.topics():
@@ -160,34 +150,28 @@ def test_a_publisher_records_all_acknowledged_events_once():
         return [(each[1].stream, number) for each in found for number in numbers([each])]
 
     groups.run(3_000_000)
-    groups.isolate(1)
-    groups.run(3_000_000)
+    groups.isolate(1, then_us=3_000_000)
     sent, taken = events(RecordKind.PUBLISHED), events(RecordKind.ACKNOWLEDGED)
     assert 0 < len(taken) < len(sent)
     assert set(taken) < set(sent)
-    groups.cut()
-    groups.run(8_000_000)
+    groups.cut(then_us=8_000_000)
     groups.finish()
     assert sorted(events(RecordKind.ACKNOWLEDGED)) == sorted(events(RecordKind.PUBLISHED))
 
 
 def test_a_root_that_joined_late_gets_earlier_events_from_others():
-    groups = Groups(members=12, topics=4)
-    groups.run(4_000_000)
+    groups = Groups(members=12, topics=4, run_us=4_000_000)
     key, first, at_root, topic = groups.member_root()
     heir = groups.replica_of(at_root, key)
-    groups.kill(heir)
-    groups.run(1_000_000)
-    groups.restart(heir, 500_000)
-    groups.run(2_000_000)
+    groups.kill(heir, then_us=1_000_000)
+    groups.restart(heir, 500_000, then_us=2_000_000)
     [(stream, kept)] = topic.streams.items()
     assert kept.first == 1
     at_heir = groups.states(key)[heir].streams[stream]
     assert at_heir.first == 1  # a replica that was away asks its root
     _, lost = at_heir.kept.popleft()  # as if its question had been lost
     at_heir.events -= lost.count
-    groups.kill(first)
-    groups.run(3_000_000)
+    groups.kill(first, then_us=3_000_000)
     assert groups.roots()[key] == [heir]
     assert groups.states(key)[heir].streams[stream].first == 1
     groups.states(key)[heir].check(groups.node(heir).pastry.own)
@@ -196,16 +180,14 @@ def test_a_root_that_joined_late_gets_earlier_events_from_others():
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_replica_that_is_restarted_at_once_gets_all_data_of_the_root(goes_on):
     """Restart it before its failure is detected, while the root regards it as up to date."""
-    groups = Groups(members=12, topics=4)
-    groups.run(4_000_000)
+    groups = Groups(members=12, topics=4, run_us=4_000_000)
     if not goes_on:
         groups.finish(1_000_000)
     key, first, at_root, topic = groups.member_root()
     replica = groups.replica_of(at_root, key)
     groups.kill(replica)
     groups.network.give(groups.addresses[first], Unreachable(groups.addresses[replica], "reset by peer"))
-    groups.restart(replica, 500_000)
-    groups.run(3_000_000)
+    groups.restart(replica, 500_000, then_us=3_000_000)
     groups.finish(2_000_000)
     [(stream, kept)] = topic.streams.items()
     there = groups.states(key)[replica].streams[stream]
@@ -214,12 +196,9 @@ def test_a_replica_that_is_restarted_at_once_gets_all_data_of_the_root(goes_on):
 
 @pytest.mark.parametrize("apart", [1, 3])
 def test_replicas_that_were_away_for_too_long_skip_expired_events(apart):
-    groups = Groups(members=8, topics=4, buffer_us=1_000_000)
-    groups.run(3_000_000)
-    groups.isolate(apart)
-    groups.run(20_000_000)
-    groups.cut()
-    groups.run(5_000_000)
+    groups = Groups(members=8, topics=4, buffer_us=1_000_000, run_us=3_000_000)
+    groups.isolate(apart, then_us=20_000_000)
+    groups.cut(then_us=5_000_000)
     groups.finish()
     assert all(node.progress().silent for node in groups.nodes().values())
 
@@ -227,8 +206,7 @@ def test_replicas_that_were_away_for_too_long_skip_expired_events(apart):
 @pytest.fixture
 def few():
     """Return a few nodes after some time, the root of a topic, and its state of the topic."""
-    groups = Groups(members=8, topics=4)
-    groups.run(3_000_000)
+    groups = Groups(members=8, topics=4, run_us=3_000_000)
     key, [name] = next(iter(groups.roots().items()))
     root = groups.node(name)
     return groups, root, root.trees.topics[key]
@@ -272,18 +250,14 @@ def test_a_root_discards_events_of_an_epoch_that_waits_to_begin(few):
 
 @pytest.mark.slow
 def test_events_that_no_node_holds_are_given_up_even_under_constant_churn():
-    groups = Groups(members=16, topics=4, buffer_us=4_000_000)
-    groups.run(3_000_000)
-    groups.isolate(3)
-    groups.run(10_000_000)
+    groups = Groups(members=16, topics=4, buffer_us=4_000_000, run_us=3_000_000)
+    groups.isolate(3, then_us=10_000_000)
     groups.cut()
     healed_us = groups.now_us
     for number in range(5):
         name = f"r{number % 3}/member-{1 + number // 3}"
-        groups.kill(name)
-        groups.run(2_500_000)
-        groups.restart(name, 0)
-        groups.run(1_500_000)
+        groups.kill(name, then_us=2_500_000)
+        groups.restart(name, 0, then_us=1_500_000)
     longest_us = 0
     for name in (name for name in groups.subscribers() if name.startswith("r3")):
         for topic in groups.specs[name].subscriptions:
@@ -303,8 +277,7 @@ def test_a_root_probes_no_replica_before_it_could_have_answered(monkeypatch):
 
 
 def test_a_node_that_misses_state_holders_reports_completeness_to_a_new_root_only_later():
-    groups = Groups(members=8, topics=4, heartbeat_timeout_us=1_500_000)
-    groups.run(3_000_000)
+    groups = Groups(members=8, topics=4, heartbeat_timeout_us=1_500_000, run_us=3_000_000)
     groups.isolate(3)
     asked, sender = groups.node("r0/member-1"), groups.addresses["r1/member-1"]
     topic = next(each for each in asked.trees.topics.values() if each.kept_for is not None)
@@ -314,6 +287,5 @@ def test_a_node_that_misses_state_holders_reports_completeness_to_a_new_root_onl
             break
     asked.trees.receive(sender, Fetch(topic.key, asked.pastry.own.id, sender, 1, ()))
     assert topic.untold == {sender}
-    groups.cut()
-    groups.run(12_000_000)
+    groups.cut(then_us=12_000_000)
     assert topic.untold == set()

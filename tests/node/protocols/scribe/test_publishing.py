@@ -18,8 +18,7 @@ from tests.node.protocols.scribe.groups import Groups
     ids=["all at once", "all at once, seldom", "taking turns"],
 )
 def test_each_topic_gets_its_share_of_the_rate(topics, rate_per_s, counts):
-    groups = Groups(8, topics, rate_per_s=rate_per_s)
-    groups.run(4_050_000)
+    groups = Groups(8, topics, rate_per_s=rate_per_s, run_us=4_050_000)
     published = Counter()
     for _, record in groups.recorded("r0/publisher-0", RecordKind.PUBLISHED):
         published[record.stream] += record.count

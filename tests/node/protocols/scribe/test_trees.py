@@ -10,32 +10,25 @@ from tests.node.protocols.scribe.groups import Groups, assert_whole, since_and_g
 
 @pytest.mark.slow
 def test_no_event_is_lost_through_a_cut_between_two_regions():
-    groups = Groups(seed=0)
-    groups.run(3_000_000)
-    groups.cut((2, 3))
-    groups.run(8_000_000)
-    groups.cut()
-    groups.run(5_000_000)
+    groups = Groups(seed=0, run_us=3_000_000)
+    groups.cut((2, 3), then_us=8_000_000)
+    groups.cut(then_us=5_000_000)
     assert_whole(groups)
 
 
 @pytest.mark.slow
 def test_no_event_is_lost_through_crashes_of_all_roots():
-    groups = Groups(members=16, topics=4)
-    groups.run(3_000_000)
+    groups = Groups(members=16, topics=4, run_us=3_000_000)
     for key, roots in sorted(groups.roots().items()):
         for name in groups.roots().get(key, roots):
             if "publisher" not in name and groups.starts[name] == 1:
-                groups.kill(name)
-                groups.run(3_000_000)
-                groups.start(name)
-                groups.run(2_000_000)
+                groups.kill(name, then_us=3_000_000)
+                groups.start(name, then_us=2_000_000)
     assert_whole(groups)
 
 
 def test_a_leaving_member_gets_no_more_events_and_is_no_child():
-    groups = Groups(members=8, topics=2)
-    groups.run(3_000_000)
+    groups = Groups(members=8, topics=2, run_us=3_000_000)
     name = "r0/member-0"
     node = groups.node(name)
     [(key, [stream])] = node._following.items()
@@ -52,38 +45,31 @@ def test_a_leaving_member_gets_no_more_events_and_is_no_child():
 
 def test_a_root_without_its_state_continues_from_the_members_numbers():
     """Let all members join later, so that none has the first events."""
-    groups = Groups(members=12, topics=4)
-    groups.run(3_000_000)
+    groups = Groups(members=12, topics=4, run_us=3_000_000)
     _, root, node, _ = groups.member_root()
     for key in node.trees.topics:
         for topic in groups.states(key).values():
             for state in topic.streams.values():
                 while state.kept and state.first < 20:
                     state.kept.popleft()
-    groups.kill(root)
-    groups.run(100_000)
-    groups.start(root)
-    groups.run(8_000_000)
+    groups.kill(root, then_us=100_000)
+    groups.start(root, then_us=8_000_000)
     assert_whole(groups)
 
 
 @pytest.mark.slow
 def test_events_published_on_both_sides_of_a_partition_reach_all():
     """Use several publishers of a topic, so that each side has a root that accepts its own events."""
-    groups = Groups(members=4, topics=20, of_each=2, seed=3)
-    groups.run(3_000_000)
-    groups.divide()
-    groups.run(8_000_000)
-    groups.cut()
-    groups.run(20_000_000)
+    groups = Groups(members=4, topics=20, of_each=2, seed=3, run_us=3_000_000)
+    groups.divide(then_us=8_000_000)
+    groups.cut(then_us=20_000_000)
     assert_whole(groups)
 
 
 @pytest.mark.slow
 def test_all_members_restart_at_the_same_time():
     """Check joins that lead to nodes which are joining themselves."""
-    groups = Groups(members=12, topics=4)
-    groups.run(6_000_000)
+    groups = Groups(members=12, topics=4, run_us=6_000_000)
     members = groups.subscribers()
     for name in members:
         groups.kill(name)
@@ -104,8 +90,7 @@ def test_all_members_restart_at_the_same_time():
 @pytest.mark.slow
 def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
     """Remove all nodes with a topic's events for good; events that their successors never had are not due."""
-    groups = Groups(members=12, topics=12, replicas=0)
-    groups.run(4_000_000)
+    groups = Groups(members=12, topics=12, replicas=0, run_us=4_000_000)
     members = groups.subscribers()
     before = {name: len(groups.records[name]) for name in members}
     for name in members:
@@ -131,8 +116,7 @@ def test_a_leaving_node_says_goodbye_and_is_not_waited_for():
     """Check that its children have other parents, and its neighbours other leaf sets, after some round
     trips.
     """
-    groups = Groups()
-    groups.run(3_000_000)
+    groups = Groups(run_us=3_000_000)
     name = next(name for name, _, topic in groups.topics() if "member" in name and topic.children)
     address = groups.addresses[name]
     knew = [node for node in groups.nodes().values() if address in known(node)]
@@ -151,8 +135,7 @@ def known(node):
 
 
 def test_nodes_that_all_end_send_no_goodbyes():
-    groups = Groups(members=8, topics=2)
-    groups.run(1_000_000)
+    groups = Groups(members=8, topics=2, run_us=1_000_000)
     groups.finish(1_000_000)
     assert goodbyes(groups, "r0/member-0") == 0
 
@@ -161,8 +144,7 @@ def goodbyes(groups, name):
     """Let a node end by itself; return how many nodes it notifies."""
     told = []
     groups.network.watch = lambda source, target, messages: told.extend(map(type, messages))
-    groups.finish_one(name)
-    groups.run(1)
+    groups.finish_one(name, then_us=1)
     groups.network.watch = None
     groups.kill(name)
     return told.count(Goodbye)

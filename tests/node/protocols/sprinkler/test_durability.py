@@ -7,7 +7,7 @@ import pytest
 from node.core import machine as m
 from node.protocols.sprinkler.messages import Events
 from node.systems import build_machine
-from tests.node.chained import chain, chained
+from tests.node.chained import chain, chained, play
 from tests.node.cluster import COARSE, Cluster, S, specs
 
 ORDERS = list(itertools.permutations(range(3)))
@@ -18,32 +18,17 @@ def cluster(**given):
     return Cluster(parameters={**COARSE, **DURABLE}, storage="/disks", **given)
 
 
-def restart(c, name):
-    c.network.kill(name)
-    c.network.start(name)
+def durable_chain(script="2 run", **given):
+    """Return two regions of three durable replicas after these events."""
+    c = chained(parameters=DURABLE, **given)
+    play(c, script)
+    return c
 
 
 def check(c):
     """Drain, and check that every client has all published events."""
     c.drain()
     assert c.logged("events_lost") == []
-    c.check_deliveries()
-
-
-def test_a_single_replica_restarts_from_its_disk_and_serves_all_events():
-    c = cluster(regions=1)
-    c.run(3 * S)
-    c.drain(2 * S)
-    published = c.published()[0]
-    assert published > 1000
-    for name in ("r0/proxy-0", "r0/client-0"):
-        c.network.kill(name)
-    c.network.start("r0/proxy-0")
-    c.network.run(c.network.clock.now_us + 3 * S)
-    assert c.machine("r0/proxy-0").history.streams[0].cnt >= published
-    c.network.start("r0/client-0")
-    c.network.run(c.network.clock.now_us + 5 * S)
-    assert c.delivered() == {"r0/client-0": {0: published}}
     c.check_deliveries()
 
 
@@ -85,25 +70,16 @@ def test_a_full_disk_refuses_publishers_and_loses_no_event():
     check(c)
 
 
-def test_a_killed_replica_has_all_acknowledged_events():
-    for seed in range(2):
-        c = cluster(regions=2, seed=seed)
-        c.run(2 * S + 12_345 * seed)
-        acknowledged = c.published()
-        restart(c, "r0/proxy-0")
-        c.run(c.network.clock.now_us + 1)
-        assert c.machine("r0/proxy-0").history.streams[0].cnt >= acknowledged[0]
-        c.run(5 * S)
-        c.drain()
-        c.check_deliveries()
-
-
-def test_a_repeated_publication_is_known_after_a_restart():
+def test_a_killed_replica_has_all_acknowledged_events_and_knows_repeated_publications():
     """Lose the acknowledgement with the process: the driver repeats, and no event is stored twice."""
     c = cluster(regions=1)
     for kill_us in (2 * S, 2 * S + 333_333, 3 * S, 3 * S + 777_777):
         c.run(kill_us)
-        restart(c, "r0/proxy-0")
+        acknowledged = c.published()[0]
+        c.network.kill("r0/proxy-0")
+        c.network.start("r0/proxy-0")
+        c.run(c.network.clock.now_us + 1)
+        assert c.machine("r0/proxy-0").history.streams[0].cnt >= acknowledged > 0
     c.run(6 * S)
     c.drain()
     driver = c.machine("r0/driver-0")
@@ -119,72 +95,38 @@ def test_durable_replicas_without_storage_are_refused():
 
 @pytest.mark.slow
 def test_a_region_that_loses_power_restarts_with_all_acknowledged_events():
-    c = chained(seed=1, parameters=DURABLE)
-    c.run(2 * S)
+    c = durable_chain(seed=1)
     acknowledged = c.published()
-    region = [name for name, node in c.network.nodes.items() if node.spec.region == "r0"]
-    lost = [name for name in region if "proxy" in name or "configuration" in name]
-    for name in lost:
-        c.network.kill(name)
-    c.run(c.network.clock.now_us + S // 4)
-    for name in lost:
-        c.network.start(name)
-    c.run(c.network.clock.now_us + 8 * S)
-    c.drain()
+    play(c, "2 black r0 proxy configuration, 2.25 boot r0, 10.25 run")
+    check(c)
     assert c.published()[0] > acknowledged[0] + 500
-    assert c.logged("events_lost") == []
-    c.check_deliveries()
-    for name in lost:
+    for name in c.dark:
         if "proxy" in name:
             streams = c.machine(name).history.streams
             assert {stream: state.committed for stream, state in streams.items()} == c.published(), name
 
 
-def powerless(c, region="r0", *roles):
-    """Kill all processes of a region with these roles; return their names."""
-    lost = [
-        n for n, node in c.network.nodes.items() if node.spec.region == region and node.spec.role in roles
-    ]
-    for name in lost:
-        c.network.kill(name)
-    return lost
-
-
 @pytest.mark.parametrize(
-    ("away", "roles"), [(0, ("proxy",)), (1, ("proxy", "configuration")), (2, ("proxy", "configuration"))]
+    ("away", "roles"), [(0, "proxy"), (1, "proxy configuration"), (2, "proxy configuration")]
 )
 def test_after_a_power_failure_a_region_continues_without_an_absent_replica(roles, away):
     """Test each replica: no event was committed without the others, whose disks have all events."""
-    c = chained(parameters=DURABLE)
-    c.run(2 * S)
+    c = durable_chain()
     acknowledged = c.published()
-    lost = powerless(c, "r0", *roles)
-    c.run(3 * S)
-    for name in lost:
-        if name != f"r0/proxy-{away}":
-            c.network.start(name)
-    c.run(6 * S)
+    play(c, f"2 black r0 {roles}")
+    c.dark.remove(f"r0/proxy-{away}")
+    play(c, "3 boot r0, 6 run")
     assert chain(c) in {"".join(str(index) for index in order if index != away) for order in ORDERS}
-    c.drain()
+    check(c)
     assert c.published()[0] > acknowledged[0] + 500
-    assert c.logged("events_lost") == c.logged("chain_began_anew") == []
-    c.check_deliveries()
+    assert c.logged("chain_began_anew") == []
 
 
 def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_up():
     """Let the last of three replicas run alone for a while: the others' disks lack its events."""
-    c = chained(parameters=DURABLE)
-    c.run(2 * S)
-    for index in (0, 1):
-        c.network.kill(f"r0/proxy-{index}")
-        c.run((3 + index) * S)
-    assert chain(c) == "2"
+    c = durable_chain("2 kill head, 3 kill middle, 4 chain 2")
     alone = c.published()[0]
-    c.network.kill("r0/proxy-2")
-    for index in (0, 1):
-        c.network.start(f"r0/proxy-{index}")
-    c.run(8 * S)
-    assert chain(c) == "2"
+    play(c, "4 kill tail, 4 start head middle, 8 chain 2")
     assert c.published()[0] < alone + 100
     c.network.broadcast(m.GiveUp("r0/proxy-2"))
     c.run(12 * S)
@@ -197,42 +139,36 @@ def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_
 
 @pytest.mark.parametrize("index", [0, 2])
 def test_a_chain_continues_without_a_replica_whose_disk_is_full(index):
-    c = chained(parameters=DURABLE)
-    c.run(2 * S)
+    c, others = durable_chain(), "012".replace(str(index), "")
     node = c.network.nodes[f"r0/proxy-{index}"]
     c.network.disks.fill(node)
-    c.run(4 * S)
-    assert chain(c) == "012".replace(str(index), "")
+    play(c, f"4 chain {others}")
     assert c.published()[0] > 1300
     c.network.disks.free(node)
-    c.run(6 * S)
-    assert chain(c) == "012".replace(str(index), "") + str(index)
+    play(c, f"6 chain {others}{index}")
     check(c)
 
 
 def test_a_chain_whose_disks_are_all_full_waits_for_the_first_that_has_room():
-    c = chained(parameters=DURABLE)
-    c.run(2 * S)
+    c = durable_chain()
     nodes = [c.network.nodes[f"r0/proxy-{index}"] for index in range(3)]
     for node in nodes:
         c.network.disks.fill(node)
     c.run(4 * S)
     at = c.published()[0]
     c.network.disks.free(nodes[1])
-    c.run(8 * S)
-    assert chain(c) == "1"
+    play(c, "8 chain 1")
     assert c.published()[0] > at + 1000
     for node in nodes:
         c.network.disks.free(node)
-    c.run(10 * S)
+    play(c, "10 run")
     c.drain()
     assert len(chain(c)) == 3
     c.check_deliveries()
 
 
 def test_replicas_killed_in_turn_lose_no_event_and_keep_their_state():
-    c = chained(seed=1, parameters=DURABLE)
-    c.run(2 * S)
+    c = durable_chain(seed=1)
     for turn in range(6):
         name = f"r0/proxy-{(1 + turn) % 3}"
         c.network.kill(name)

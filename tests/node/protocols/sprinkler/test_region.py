@@ -9,6 +9,7 @@ from node.protocols.sprinkler.messages import Events, Notify, Request
 from node.protocols.sprinkler.region.client import Client
 from node.protocols.sprinkler.region.dissemination import SHUFFLE
 from node.systems import build_machine
+from tests.node.chained import play
 from tests.node.cluster import COARSE, Cluster, S
 
 CLIENTS = 30
@@ -104,23 +105,15 @@ def test_a_peer_known_to_be_up_to_date_is_not_notified():
 @pytest.mark.slow
 def test_clients_that_join_during_a_run_get_all_events_from_the_first_on():
     cluster = region()
-    late = names(range(10))
-    for name in late:
-        cluster.network.kill(name)
-    cluster.run(5 * S)
-    for name in late:
-        cluster.network.start(name)
-    cluster.run(8 * S)
+    late = " ".join(names(range(10)))
+    play(cluster, f"0.5 kill {late}, 5 start {late}, 8 run")
     drained(cluster)
 
 
 @pytest.mark.slow
 def test_when_a_third_crashes_the_others_miss_no_event_and_forget_them():
     cluster = region()
-    cluster.run(3 * S)
-    for name in names(range(10)):
-        cluster.network.kill(name)
-    cluster.run(12 * S)
+    play(cluster, f"3 kill {' '.join(names(range(10)))}, 12 run")
     parts = [client.dissemination for client in clients(cluster)]
     known = {part.member(each).name for part in parts for each in part.view.members}
     assert not known & set(names(range(10)))
@@ -130,9 +123,7 @@ def test_when_a_third_crashes_the_others_miss_no_event_and_forget_them():
 @pytest.mark.slow
 def test_a_client_that_catches_up_requests_from_the_proxy_and_stores_little():
     cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
-    cluster.network.kill("r0/client-3")
-    cluster.run(30 * S)
-    cluster.network.start("r0/client-3")
+    play(cluster, "0.5 kill r0/client-3, 30 start r0/client-3")
     most = 0
     while cluster.delivered()["r0/client-3"][0] < 100_000:
         cluster.run(cluster.network.clock.now_us + 1_000)
@@ -146,9 +137,7 @@ def test_a_client_that_catches_up_requests_from_the_proxy_and_stores_little():
 
 def test_a_stopped_peer_delays_no_others_beyond_the_timeout():
     cluster = region(clients=5, request_timeout_us=400_000)
-    cluster.run(3 * S)
-    cluster.network.stop("r0/client-0")
-    cluster.run(4 * S)
+    play(cluster, "3 stop r0/client-0, 4 run")
     behind = [
         cluster.published()[0] - got[0] for name, got in cluster.delivered().items() if name != "r0/client-0"
     ]
@@ -157,12 +146,7 @@ def test_a_stopped_peer_delays_no_others_beyond_the_timeout():
 
 def test_a_client_far_behind_continues_with_the_next_tail():
     cluster = region(clients=6, replicas=2, recv_limit_bytes=20_000)
-    cluster.run(3 * S)
-    cluster.network.kill("r0/client-3")
-    cluster.run(20 * S)
-    cluster.network.start("r0/client-3")
-    cluster.run(20 * S + 20_000)
-    cluster.network.kill("r0/proxy-1")
+    play(cluster, "3 kill r0/client-3, 20 start r0/client-3, 20.02 kill r0/proxy-1")
     assert cluster.delivered()["r0/client-3"][0] < 20_000
     cluster.run(24 * S)
     drained(cluster)

@@ -18,9 +18,7 @@ MECHANISMS = {
 
 def grown(us=5_000_000, **given):
     """Return groups with trees of four topics after some time."""
-    groups = Groups(**{"members": 40, "topics": 4} | given)
-    groups.run(us)
-    return groups
+    return Groups(**{"members": 40, "topics": 4} | given, run_us=us)
 
 
 @pytest.fixture(scope="module")
@@ -158,16 +156,12 @@ def test_a_node_joins_no_node_below_it_and_elsewhere_if_it_is_on_its_own_path():
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_event_is_lost_while_a_link_and_roots_fail(name):
-    groups = Groups(seed=3, **MECHANISMS[name])
-    groups.run(2_000_000)
-    groups.cut((2, 3))
-    groups.run(4_000_000)
+    groups = Groups(seed=3, **MECHANISMS[name], run_us=2_000_000)
+    groups.cut((2, 3), then_us=4_000_000)
     for _, [root] in sorted(groups.roots().items())[:2]:
         if "publisher" not in root:
-            groups.kill(root)
-            groups.run(1_500_000)
-    groups.cut()
-    groups.run(6_000_000)
+            groups.kill(root, then_us=1_500_000)
+    groups.cut(then_us=6_000_000)
     assert_trees(groups)
     if name.startswith("remover"):
         assert max(entries(groups)) <= 4
