@@ -16,28 +16,12 @@ from typing import Any
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect, SendTo
 from node.protocols.can import boundary, grants, joining, takeover
+from node.protocols.can import messages as wire
 from node.protocols.can.boundary import BoundaryWatch
 from node.protocols.can.claims import ZoneClaims, ZoneHolder
 from node.protocols.can.grants import Grants
 from node.protocols.can.joining import ZoneJoining
 from node.protocols.can.layers import CanApplication
-from node.protocols.can.messages import (
-    Alive,
-    Claim,
-    ClaimRequest,
-    Copy,
-    Disown,
-    Find,
-    Grant,
-    Granted,
-    Heartbeat,
-    Join,
-    Probe,
-    Report,
-    Route,
-    Successors,
-    point_of,
-)
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.replicas import Replicas
 from node.protocols.can.takeover import TakeoverProtocol
@@ -55,7 +39,7 @@ TICK: m.Timer = ("can",)
 ACKNOWLEDGE: m.Timer = ("acknowledge",)
 
 
-class Can(RoutingNode[Route]):
+class Can(RoutingNode[wire.Route]):
     """One node of the overlay. `is_active`: it has a zone.
 
     `claims` is its knowledge: `claims.own.versions` its own zones, `claims.table` these and all neighbours'
@@ -108,20 +92,20 @@ class Can(RoutingNode[Route]):
         self._turn = self._ticks = 0
         self._taken: dict[Address, list[int]] = {}  # numbers to acknowledge
         takes: dict[type, TakeMessage] = {
-            Route: self._route,
-            Join: lambda address, message, relays: self._join(address, message),
-            Claim: self._claim,
-            Successors: lambda address, message, relays: self.territory.successors_received(message),
-            Grant: self._grant,
-            Granted: lambda address, message, relays: self._grants.granted(message),
-            Copy: lambda address, message, relays: self._copy(address),
-            Disown: self._disown,
-            Heartbeat: self._heartbeat,
-            ClaimRequest: lambda address, message, relays: self._answer_claim_request(address),
-            Probe: self._probe,
-            Alive: self._alive,
-            Report: lambda address, message, relays: self._takeover.report(address, message),
-            Find: lambda address, message, relays: self._boundary.find(address, message),
+            wire.Route: self._route,
+            wire.Join: lambda address, message, relays: self._join(address, message),
+            wire.Claim: self._claim,
+            wire.Successors: lambda address, message, relays: self.territory.successors_received(message),
+            wire.Grant: self._grant,
+            wire.Granted: lambda address, message, relays: self._grants.granted(message),
+            wire.Copy: lambda address, message, relays: self._copy(address),
+            wire.Disown: self._disown,
+            wire.Heartbeat: self._heartbeat,
+            wire.ClaimRequest: lambda address, message, relays: self._answer_claim_request(address),
+            wire.Probe: self._probe,
+            wire.Alive: self._alive,
+            wire.Report: lambda address, message, relays: self._takeover.report(address, message),
+            wire.Find: lambda address, message, relays: self._boundary.find(address, message),
             Ping: self._ping,
         }
         self._dispatch(self.reach, takes)
@@ -188,7 +172,7 @@ class Can(RoutingNode[Route]):
 
     def route(self, message: Any) -> None:
         """Route a message to the node whose zone contains the message's `CanApplication.point_of`."""
-        self._pass_on(Route(0, 0, message))
+        self._pass_on(wire.Route(0, 0, message))
 
     def miss(self, address: Address) -> None:
         """Probe a node from which the application expects something."""
@@ -245,16 +229,20 @@ class Can(RoutingNode[Route]):
             self._emit(SendTo(address, tuple(map(Routed, numbers))))
 
     def _point_of(self, message: Any) -> Point:
-        return point_of(message.point) if type(message) is Join else self._application.point_of(message)
+        return (
+            wire.point_of(message.point)
+            if type(message) is wire.Join
+            else self._application.point_of(message)
+        )
 
-    def _pass_on(self, route: Route) -> None:
+    def _pass_on(self, route: wire.Route) -> None:
         if route.hops >= HOPS_MAX:
             self._emit(m.Log("too_many_hops", {}, "warning"))
             return
         if not self.is_active and not (self._is_leaving and self.claims.others):
             self._waiting.append(route)
             return
-        if isinstance(route.message, Join):
+        if isinstance(route.message, wire.Join):
             self._meet_joining(route.message)
         point = self._point_of(route.message)
         holder, zone = self.claims.nearest(point)
@@ -263,15 +251,15 @@ class Can(RoutingNode[Route]):
         elif not zone.contains(point):
             self._waiting.append(route)
             self._boundary.doubt()
-        elif isinstance(route.message, Join):
+        elif isinstance(route.message, wire.Join):
             self._joining.admit(route.message)
         else:
             self._application.deliver(route.message)
 
-    def _pass_to(self, holder: ZoneHolder, route: Route, *, is_last: bool) -> None:
+    def _pass_to(self, holder: ZoneHolder, route: wire.Route, *, is_last: bool) -> None:
         """Forward a message to a zone's holder; in the last hop, to the holder and its replicas in turn."""
         following, message = holder.node, route.message
-        if is_last and not isinstance(message, Join) and self._application.is_shared(message):
+        if is_last and not isinstance(message, wire.Join) and self._application.is_shared(message):
             if following.address == self.claims.original:
                 self._application.deliver(message)
                 return
@@ -286,10 +274,10 @@ class Can(RoutingNode[Route]):
 
     # --- Joining
 
-    def _meet_joining(self, join: Join) -> None:
+    def _meet_joining(self, join: wire.Join) -> None:
         self.territory.joins(NodeHandle(join.id, join.address), join.sequence)
 
-    def _join(self, address: Address, message: Join) -> None:
+    def _join(self, address: Address, message: wire.Join) -> None:
         """Admit a joining node unless the application forwards the request.
 
         A request that a replica of this node forwarded is not forwarded again, since it could circulate
@@ -300,7 +288,7 @@ class Can(RoutingNode[Route]):
         if self.is_active and (is_of_replica or not self._application.sends_on(message)):
             self.admit(message)
 
-    def admit(self, join: Join) -> None:
+    def admit(self, join: wire.Join) -> None:
         """Give a joining node part of this node's zones or copies of them."""
         self._meet_joining(join)
         if self.claims.own.versions:
@@ -308,7 +296,7 @@ class Can(RoutingNode[Route]):
         elif self.claims.original is not None:
             self.reach.send(self.claims.original, join)
 
-    def _grant(self, address: Address, message: Grant, relays: Relays | None) -> None:
+    def _grant(self, address: Address, message: wire.Grant, relays: Relays | None) -> None:
         is_joining, is_replica = not self.is_active, self.claims.original is not None
         if self._is_leaving:
             self._givers.add(NodeHandle(message.id, address))
@@ -336,18 +324,18 @@ class Can(RoutingNode[Route]):
         self._emit(m.CancelTimer(joining.TIMER))
         self._replicas.follow(address)
 
-    def _disown(self, address: Address, message: Disown, relays: Relays | None) -> None:
+    def _disown(self, address: Address, message: wire.Disown, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self._replicas.disowned(node)
         self.territory.check_sequence(node, message.sequence)
 
-    def _claim(self, address: Address, message: Claim, relays: Relays | None) -> None:
+    def _claim(self, address: Address, message: wire.Claim, relays: Relays | None) -> None:
         self.territory.claim_received(message, address, is_introduced=self._joining.is_given_by(address))
         if message.address == address:
             self._replicas.claimed(NodeHandle(message.id, address), message.count)
         self._pass_on_waiting()
 
-    def _heartbeat(self, address: Address, message: Heartbeat, relays: Relays | None) -> None:
+    def _heartbeat(self, address: Address, message: wire.Heartbeat, relays: Relays | None) -> None:
         self._replicas.addressed(address)
         self.territory.check_sequence(NodeHandle(message.id, address), message.sequence)
 
@@ -360,9 +348,9 @@ class Can(RoutingNode[Route]):
 
     # --- Liveness
 
-    def probe(self, number: int) -> Probe:
+    def probe(self, number: int) -> wire.Probe:
         """See `reachability.ReachabilityWatcher`."""
-        return Probe(self.own.id, number, self.claims.own.sequence)
+        return wire.Probe(self.own.id, number, self.claims.own.sequence)
 
     def relays(self) -> Iterator[NodeHandle]:
         """See `reachability.ReachabilityWatcher`."""
@@ -370,13 +358,13 @@ class Can(RoutingNode[Route]):
         yield from self.claims.own.replicas
         yield from self.claims.acquaintances.values()
 
-    def _probe(self, address: Address, message: Probe, relays: Relays | None) -> None:
+    def _probe(self, address: Address, message: wire.Probe, relays: Relays | None) -> None:
         if self.reach.is_to_be_answered(address, message.number):
-            alive = Alive(self.own.id, message.number, self.claims.own.sequence)
+            alive = wire.Alive(self.own.id, message.number, self.claims.own.sequence)
             self.reach.answer(address, relays, alive)
             self.territory.check_sequence(NodeHandle(message.id, address), message.sequence)
 
-    def _alive(self, address: Address, message: Alive, relays: Relays | None) -> None:
+    def _alive(self, address: Address, message: wire.Alive, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self.reach.answered(node, message.number, relays)
         self.territory.check_sequence(node, message.sequence)
@@ -402,7 +390,7 @@ class Can(RoutingNode[Route]):
         self._replicas.look_after()
         if not self.is_active:
             return
-        heartbeat = Heartbeat(self.own.id, self.claims.own.sequence)
+        heartbeat = wire.Heartbeat(self.own.id, self.claims.own.sequence)
         silent_us = self._parameters.heartbeat_timeout_us
         recently_us = self._parameters.heartbeat_us // 2
         self._ticks += 1

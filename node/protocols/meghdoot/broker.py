@@ -9,26 +9,9 @@ from node.protocols.can.layers import Split
 from node.protocols.can.messages import Join
 from node.protocols.can.replicas import REPLICAS_MAX
 from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot import messages as wire
 from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.collected_answers import CollectedAnswers
-from node.protocols.meghdoot.messages import (
-    Climb,
-    Confirm,
-    Event,
-    Handed,
-    Load,
-    Notified,
-    Notify,
-    Publish,
-    Recover,
-    RecoverAt,
-    RootConfirm,
-    Store,
-    StoreAt,
-    Stored,
-    Subscribed,
-    Undelivered,
-)
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader
 from node.protocols.meghdoot.publishing.notification import EventSpread, Notification
@@ -79,22 +62,22 @@ class Broker:
         )
         self._mail, self._parameters = mail, parameters
         self._takes: dict[type, Callable[[Address, Any], None]] = {
-            Event: self._event,
-            Notify: self.subscriber.notify,
-            Notified: self._notified,
-            Confirm: self._confirm,
-            RootConfirm: self._root_confirm,
-            Undelivered: lambda sender, message: self.publisher.undelivered(message),
-            Store: lambda sender, message: self.keeping.take(message),
-            StoreAt: lambda sender, message: self.keeping.take_copy(message),
-            Stored: lambda sender, message: self.keeping.stores.stored(message.number),
-            Subscribed: lambda sender, message: self.subscriber.confirmed(message.words),
-            Publish: self._publish,
-            Recover: lambda sender, message: self.recovery.take(message, sender),
-            Handed: lambda sender, message: self.recovery.doubts.handed(message),
-            Load: self.load.load_received,
-            RecoverAt: lambda sender, message: self.recovery.at(message),
-            Climb: self._climb,
+            wire.Event: self._event,
+            wire.Notify: self.subscriber.notify,
+            wire.Notified: self._notified,
+            wire.Confirm: self._confirm,
+            wire.RootConfirm: self._root_confirm,
+            wire.Undelivered: lambda sender, message: self.publisher.undelivered(message),
+            wire.Store: lambda sender, message: self.keeping.take(message),
+            wire.StoreAt: lambda sender, message: self.keeping.take_copy(message),
+            wire.Stored: lambda sender, message: self.keeping.stores.stored(message.number),
+            wire.Subscribed: lambda sender, message: self.subscriber.confirmed(message.words),
+            wire.Publish: self._publish,
+            wire.Recover: lambda sender, message: self.recovery.take(message, sender),
+            wire.Handed: lambda sender, message: self.recovery.doubts.handed(message),
+            wire.Load: self.load.load_received,
+            wire.RecoverAt: lambda sender, message: self.recovery.at(message),
+            wire.Climb: self._climb,
         }
 
     # --- Messages
@@ -102,14 +85,14 @@ class Broker:
     def point_of(self, message: Any) -> Point:
         """See `can.layers.CanApplication`."""
         match message:
-            case Publish():
+            case wire.Publish():
                 return self._reader.read(bytes(message.payload)).point
-            case Store():
+            case wire.Store():
                 [first, *_] = self.keeping.packing.unpack(message.subscriptions, self._mail.now_us)
                 return self.space.point(first.ranges)
-            case StoreAt():
+            case wire.StoreAt():
                 return self.keeping.packing.place(message.subscriptions)
-            case RecoverAt():
+            case wire.RecoverAt():
                 return self.recovery.corner_of(message)
         raise TypeError(f"{type(message).__name__} is not routed")
 
@@ -123,36 +106,36 @@ class Broker:
         if take is not None:
             take(sender, message)
 
-    def _climb(self, sender: Address, message: Climb) -> None:
+    def _climb(self, sender: Address, message: wire.Climb) -> None:
         join = self.load.climb(sender, message)
         if join is not None:
             self._mail.can.admit(join)
 
-    def _publish(self, sender: Address, message: Publish) -> None:
+    def _publish(self, sender: Address, message: wire.Publish) -> None:
         spread = self._read_event(message)
         self.propagation.begin(spread, spread.seen.point, message.address)
 
-    def _event(self, sender: Address, message: Event) -> None:
+    def _event(self, sender: Address, message: wire.Event) -> None:
         self.propagation.take(self._read_event(message), sender, message.zone)
 
-    def _read_event(self, message: Publish | Event) -> EventSpread:
+    def _read_event(self, message: wire.Publish | wire.Event) -> EventSpread:
         payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
         seen = self._reader.read(payload)
         self.load.visited(seen)
         return EventSpread(message, payload, seen, self.notification, self.recovery.doubts)
 
-    def _confirm(self, sender: Address, message: Confirm) -> None:
+    def _confirm(self, sender: Address, message: wire.Confirm) -> None:
         for visited in message.visits:
             self.waves.confirmed(visited)
 
-    def _root_confirm(self, sender: Address, message: RootConfirm) -> None:
+    def _root_confirm(self, sender: Address, message: wire.RootConfirm) -> None:
         for visited in message.visits:
             if visited.first_seq >= FIRST_NUMBER:
                 self.recovery.confirmed(visited)
             else:
                 self.publisher.confirmed(visited)
 
-    def _notified(self, sender: Address, message: Notified) -> None:
+    def _notified(self, sender: Address, message: wire.Notified) -> None:
         for event in message.events:
             self.notification.notified(sender, event)
             self.waves.notified(sender, event)
@@ -185,7 +168,7 @@ class Broker:
 
     def is_shared(self, message: Any) -> bool:
         """See `can.layers.CanApplication`: an event may start at a replica of its point's zone."""
-        return isinstance(message, Publish)
+        return isinstance(message, wire.Publish)
 
     def zones_changed(self) -> None:
         """See `can.layers.CanApplication`."""

@@ -15,25 +15,12 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry import joining
+from node.protocols.pastry import messages as wire
 from node.protocols.pastry.candidates import LeafCandidates
 from node.protocols.pastry.joining import RingJoining
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.leaf_set import LeafSet
-from node.protocols.pastry.messages import (
-    Believed,
-    Goodbye,
-    Heartbeat,
-    JoinLeaves,
-    JoinRing,
-    JoinRows,
-    LeafAnswer,
-    LeafProbe,
-    NodeBelief,
-    Route,
-    RoutePhase,
-    RowRequest,
-)
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.reachability.carrier import RoutingNode, TakeMessage
 from node.protocols.reachability.messages import Ping, Pong
@@ -65,7 +52,7 @@ class PastryApplication(Protocol):
         """Process the failure of a known node."""
 
 
-class Pastry(RoutingNode[Route]):
+class Pastry(RoutingNode[wire.Route]):
     """One node of the overlay. `is_active`: it has joined, and its leaf set has answered."""
 
     is_active = False
@@ -106,15 +93,15 @@ class Pastry(RoutingNode[Route]):
         # pairs of reporter and node reported as failed, since the last tick
         self._doubted: set[tuple[Address, Address]] = set()
         takes: dict[type, TakeMessage] = {
-            Route: self._route,
-            JoinRows: self._join_rows,
-            RowRequest: self._row_request,
-            JoinLeaves: self._join_leaves,
-            LeafProbe: self._leaf_probe,
-            LeafAnswer: self._leaf_answer,
+            wire.Route: self._route,
+            wire.JoinRows: self._join_rows,
+            wire.RowRequest: self._row_request,
+            wire.JoinLeaves: self._join_leaves,
+            wire.LeafProbe: self._leaf_probe,
+            wire.LeafAnswer: self._leaf_answer,
             Ping: self._ping,
-            Heartbeat: lambda address, message, relays: None,  # receiving it is enough
-            Goodbye: lambda address, message, relays: reach.left(NodeHandle(message.id, address)),
+            wire.Heartbeat: lambda address, message, relays: None,  # receiving it is enough
+            wire.Goodbye: lambda address, message, relays: reach.left(NodeHandle(message.id, address)),
         }
         self._dispatch(reach, takes)
 
@@ -140,7 +127,7 @@ class Pastry(RoutingNode[Route]):
 
     def route(self, message: Any, key: int) -> None:
         """Route a message to the live node whose id is closest to the key."""
-        self._pass_on(Route(key, 0, 0, RoutePhase.PREFIX, message))
+        self._pass_on(wire.Route(key, 0, 0, wire.RoutePhase.PREFIX, message))
 
     def route_aside(self, message: Any, key: int, avoided: Container[Address] = ()) -> bool:
         """Route a message through another suitable next hop, chosen at random; return whether there is one.
@@ -151,9 +138,9 @@ class Pastry(RoutingNode[Route]):
         others = [node for node in self.nodes.detours(key) if node.address not in avoided]
         if not others or not self.is_active:
             return False
-        phase = RoutePhase.LEAF_SET if self.leaf_set.covers(key) else RoutePhase.PREFIX
+        phase = wire.RoutePhase.LEAF_SET if self.leaf_set.covers(key) else wire.RoutePhase.PREFIX
         following = others[self._rng.randrange(len(others))]
-        self._forward(following, Route(key, 0, 0, phase, message), phase)
+        self._forward(following, wire.Route(key, 0, 0, phase, message), phase)
         return True
 
     def measure(self, node: NodeHandle, on_rtt: Callable[[int], None]) -> None:
@@ -164,7 +151,7 @@ class Pastry(RoutingNode[Route]):
         """Announce to all known nodes, and to the others given, that this node stops."""
         known = sorted({node.address for node in self.nodes}.union(others) - {self.own.address})
         for address in known:
-            self.reach.send(address, Goodbye(self.own.id))
+            self.reach.send(address, wire.Goodbye(self.own.id))
 
     def miss(self, node: NodeHandle) -> None:
         """Probe a node from which the application expects something."""
@@ -193,13 +180,13 @@ class Pastry(RoutingNode[Route]):
 
     # --- Routing
 
-    def _pass_on(self, route: Route) -> None:
+    def _pass_on(self, route: wire.Route) -> None:
         if route.hops >= HOPS_MAX:
             return
         if not self.is_active:
             self._waiting.append(route)
             return
-        join = route.message if isinstance(route.message, JoinRing) else None
+        join = route.message if isinstance(route.message, wire.JoinRing) else None
         if join is not None and not self._joining.admits(join):
             return
         following, phase = self.nodes.following(route.key, route.phase)
@@ -216,20 +203,20 @@ class Pastry(RoutingNode[Route]):
         if following is not self.own:
             self._forward(following, route, phase)
 
-    def _forward(self, following: NodeHandle, route: Route, phase: int) -> None:
+    def _forward(self, following: NodeHandle, route: wire.Route, phase: int) -> None:
         message = route.message
-        if not isinstance(message, JoinRing):
+        if not isinstance(message, wire.JoinRing):
             message = self._application.forward(message, route.key, following)
         if message is not None:
-            self._hand_to(following, Route(route.key, route.number, route.hops, phase, message))
+            self._hand_to(following, wire.Route(route.key, route.number, route.hops, phase, message))
 
     # --- Joining
 
-    def _join_rows(self, address: Address, message: JoinRows, relays: Relays | None) -> None:
+    def _join_rows(self, address: Address, message: wire.JoinRows, relays: Relays | None) -> None:
         for node in message.nodes:
             self._consider(node)
 
-    def _join_leaves(self, address: Address, message: JoinLeaves, relays: Relays | None) -> None:
+    def _join_leaves(self, address: Address, message: wire.JoinLeaves, relays: Relays | None) -> None:
         if self.is_active:
             return
         if message.id == self.own.id and address != self.own.address:
@@ -266,30 +253,34 @@ class Pastry(RoutingNode[Route]):
 
     # --- The leaf set (MSPastry)
 
-    def probe(self, number: int) -> LeafProbe:
+    def probe(self, number: int) -> wire.LeafProbe:
         """See `reachability.ReachabilityWatcher`."""
-        return LeafProbe(self.own.id, number, self._beliefs())
+        return wire.LeafProbe(self.own.id, number, self._beliefs())
 
-    def _beliefs(self) -> tuple[Believed, ...]:
-        alive = (Believed(node.id, node.address, NodeBelief.ALIVE) for node in self.leaf_set.members)
-        failed = (Believed(node.id, node.address, NodeBelief.FAILED) for node in self._failed.values())
+    def _beliefs(self) -> tuple[wire.Believed, ...]:
+        alive = (
+            wire.Believed(node.id, node.address, wire.NodeBelief.ALIVE) for node in self.leaf_set.members
+        )
+        failed = (
+            wire.Believed(node.id, node.address, wire.NodeBelief.FAILED) for node in self._failed.values()
+        )
         return (*alive, *failed)
 
-    def _leaf_probe(self, address: Address, message: LeafProbe, relays: Relays | None) -> None:
+    def _leaf_probe(self, address: Address, message: wire.LeafProbe, relays: Relays | None) -> None:
         if not self.reach.is_to_be_answered(address, message.number):
             return
         node = NodeHandle(message.id, address)
         self._learn(node, message.nodes)
         self._consider(node)
-        self.reach.answer(address, relays, LeafAnswer(self.own.id, message.number, self._beliefs()))
+        self.reach.answer(address, relays, wire.LeafAnswer(self.own.id, message.number, self._beliefs()))
 
-    def _leaf_answer(self, address: Address, message: LeafAnswer, relays: Relays | None) -> None:
+    def _leaf_answer(self, address: Address, message: wire.LeafAnswer, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self._learn(node, message.nodes)
         self.reach.answered(node, message.number, relays)
         self._consider(node)
 
-    def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
+    def _learn(self, node: NodeHandle, beliefs: Iterable[wire.Believed]) -> None:
         """Process a node's leaf set and list of failed nodes.
 
         Two nodes that consider each other failed, as behind a cut, report it with each answer. Each report
@@ -300,7 +291,7 @@ class Pastry(RoutingNode[Route]):
         reported = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
-            if each.belief == NodeBelief.FAILED:
+            if each.belief == wire.NodeBelief.FAILED:
                 if other in self.leaf_set and (node.address, other.address) not in self._doubted:
                     self._doubted.add((node.address, other.address))
                     self.reach.probe(other)
@@ -358,12 +349,12 @@ class Pastry(RoutingNode[Route]):
         for number in sorted(each for each in self.nodes.table.rows if each >= row):
             others = [node for node in self.nodes.table.row(number) if not self.reach.is_suspect(node)]
             if others:
-                self.reach.send(others[self._rng.randrange(len(others))].address, RowRequest(row))
+                self.reach.send(others[self._rng.randrange(len(others))].address, wire.RowRequest(row))
                 return
 
-    def _row_request(self, address: Address, message: RowRequest, relays: Relays | None) -> None:
+    def _row_request(self, address: Address, message: wire.RowRequest, relays: Relays | None) -> None:
         nodes = (self.own, *self.nodes.table.row(message.row))
-        self.reach.answer(address, relays, JoinRows(self.own.id, nodes))
+        self.reach.answer(address, relays, wire.JoinRows(self.own.id, nodes))
 
     def relays(self) -> Iterable[NodeHandle]:
         """See `reachability.ReachabilityWatcher`."""
@@ -412,7 +403,7 @@ class Pastry(RoutingNode[Route]):
         for effect in self._memory.write(self.leaf_set.members, self.reach.now_us):
             self._emit(effect)
         for left in self.leaf_set.smaller[:1]:
-            self.reach.send(left.address, Heartbeat(self.own.id))
+            self.reach.send(left.address, wire.Heartbeat(self.own.id))
         for right in self.leaf_set.larger[:1]:
             if self.reach.is_silent(right.address, self._parameters.heartbeat_timeout_us):
                 self.miss(right)

@@ -17,6 +17,7 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.scribe import messages as wire
 from node.protocols.scribe.layers import (
     AccessPolicy,
     Balance,
@@ -24,20 +25,6 @@ from node.protocols.scribe.layers import (
     Handlers,
     SuccessionPolicy,
     TreeListener,
-)
-from node.protocols.scribe.messages import (
-    Adopted,
-    Join,
-    JoinRouting,
-    Leave,
-    Multicast,
-    PathNode,
-    Position,
-    Publish,
-    Refresh,
-    Refused,
-    TreeHeartbeat,
-    TreePath,
 )
 from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic, TreeChild, by_stream
@@ -73,22 +60,22 @@ class TopicTrees:
         self._emit = emit
         self._listener = listener
         self.carry: dict[type, Callable[[Topic, Address, Any], None]] = {
-            Join: self._joined,
-            Adopted: self._adopted,
-            Refused: self._refused,
-            TreePath: self._path,
-            Leave: self._left,
-            Multicast: self._multicast,
-            TreeHeartbeat: self._heartbeat,
-            Refresh: self._refresh,
+            wire.Join: self._joined,
+            wire.Adopted: self._adopted,
+            wire.Refused: self._refused,
+            wire.TreePath: self._path,
+            wire.Leave: self._left,
+            wire.Multicast: self._multicast,
+            wire.TreeHeartbeat: self._heartbeat,
+            wire.Refresh: self._refresh,
         }
         self.opening: set[type] = set()  # message types for which an unknown topic is created
         self.unknown: dict[type, Callable[[int], Any]] = {  # answers for an unknown topic
-            Join: Refused,
-            Adopted: Leave,
-            Multicast: Leave,
-            TreeHeartbeat: Leave,
-            Refresh: Refused,
+            wire.Join: wire.Refused,
+            wire.Adopted: wire.Leave,
+            wire.Multicast: wire.Leave,
+            wire.TreeHeartbeat: wire.Leave,
+            wire.Refresh: wire.Refused,
         }
 
     @property
@@ -155,28 +142,28 @@ class TopicTrees:
         if avoided is None:
             self.pastry.route(join, topic.key)
         elif not self.pastry.route_aside(join, topic.key, avoided):
-            self.pastry.route(replace(join, errand=JoinRouting.NO_DETOUR), topic.key)
+            self.pastry.route(replace(join, errand=wire.JoinRouting.NO_DETOUR), topic.key)
 
     def join_at(self, topic: Topic, address: Address, hops: int = 1) -> None:
         """Join at a node; the old parent remains until the new one adopts this node."""
         if topic.is_joining:
             self._set_retry(topic)
-        self.pastry.send(self._join_of(topic, hops, JoinRouting.SENT), address)
+        self.pastry.send(self._join_of(topic, hops, wire.JoinRouting.SENT), address)
 
     def _set_retry(self, topic: Topic) -> None:
         spread_us = int(self._parameters.join_retry_us * self._rng.uniform(0.75, 1.25))
         self._emit(m.SetTimer((REJOIN, f"{topic.key:032x}"), self.now_us + spread_us))
 
-    def _join_of(self, topic: Topic, hops: int = 1, errand: int = JoinRouting.ROUTED) -> Join:
+    def _join_of(self, topic: Topic, hops: int = 1, errand: int = wire.JoinRouting.ROUTED) -> wire.Join:
         own, is_new, shown = self.pastry.own, int(not topic.has_positions), topic.credentials
         if not topic.is_member and topic.children:
             shown = next(iter(topic.children.values())).credentials
         positions = topic.positions()
-        return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, shown, positions)
+        return wire.Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, shown, positions)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.PastryApplication`: adopt the sender of a join, and join on its way if necessary."""
-        if not isinstance(message, Join) or message.address == self.pastry.own.address:
+        if not isinstance(message, wire.Join) or message.address == self.pastry.own.address:
             return message
         onward = self.balance.passes(key, message)
         if onward is not None:
@@ -195,24 +182,24 @@ class TopicTrees:
         """See `overlay.PastryApplication`: this node is the topic's root."""
         topic = self.topic(key)
         self.succession.become_root(topic)
-        if isinstance(message, Join):
+        if isinstance(message, wire.Join):
             if message.address != self.pastry.own.address:
                 self.adopt(topic, message)
-        elif isinstance(message, Publish):
+        elif isinstance(message, wire.Publish):
             self._listener.on_root(topic, message)
 
-    def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
+    def _joined(self, topic: Topic, sender: Address, join: wire.Join) -> None:
         """Process a join sent here at another node's request, which may be outdated."""
         if topic.is_root or (topic.is_needed and topic.is_on_its_way):
             self.adopt(topic, join)
         else:
-            self.pastry.send(Refused(topic.key), join.address)
+            self.pastry.send(wire.Refused(topic.key), join.address)
 
-    def adopt(self, topic: Topic, join: Join) -> bool:
+    def adopt(self, topic: Topic, join: wire.Join) -> bool:
         """Make the sender of a join a child; return whether it was adopted."""
         child = NodeHandle(join.id, join.address)
         if join.address == self.pastry.own.address or topic.is_below(join.id, join.address):
-            self.pastry.send(Refused(topic.key), child.address)
+            self.pastry.send(wire.Refused(topic.key), child.address)
             return False
         if not self.access.may_join(topic, join) or self.balance.hands_on(topic, join):
             return False
@@ -228,7 +215,7 @@ class TopicTrees:
             join.positions,
             bool(join.is_new),
             join.hops,
-            join.errand == JoinRouting.NO_DETOUR,
+            join.errand == wire.JoinRouting.NO_DETOUR,
             credentials=join.credentials,
         )
         if topic.is_attached:
@@ -241,15 +228,15 @@ class TopicTrees:
         """Send a child the positions from which it receives events, and the stored events from there."""
         asked, child.waiting = by_stream(child.waiting or ()), None
         positions = tuple(
-            Position(stream, asked.get(stream, state.next if child.is_new else 1))
+            wire.Position(stream, asked.get(stream, state.next if child.is_new else 1))
             for stream, state in sorted(topic.streams.items())
         )
         if topic.grants is not None:
             self.pastry.send(topic.grants, child.node.address)
-        self.pastry.send(Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
+        self.pastry.send(wire.Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
         self._tell_path(topic, child)
         self.events.replay(topic, child.node, positions)
-        if topic.is_behind(Position(*each) for each in asked.items()):
+        if topic.is_behind(wire.Position(*each) for each in asked.items()):
             self.events.ask(topic, child.node.address)
 
     def send_paths(self, topic: Topic) -> None:
@@ -260,14 +247,14 @@ class TopicTrees:
 
     def _tell_path(self, topic: Topic, child: TreeChild) -> None:
         path = (*topic.path, self.pastry.own.id)
-        self.pastry.send(TreePath(topic.key, tuple(map(PathNode, path))), child.node.address)
+        self.pastry.send(wire.TreePath(topic.key, tuple(map(wire.PathNode, path))), child.node.address)
 
-    def _adopted(self, topic: Topic, sender: Address, message: Adopted) -> None:
+    def _adopted(self, topic: Topic, sender: Address, message: wire.Adopted) -> None:
         if topic.is_root or not topic.is_needed:
-            self.pastry.send(Leave(topic.key), sender)
+            self.pastry.send(wire.Leave(topic.key), sender)
             return
         if topic.parent is not None and topic.parent.address != sender:
-            self.pastry.send(Leave(topic.key), topic.parent.address)
+            self.pastry.send(wire.Leave(topic.key), topic.parent.address)
         if topic.parent_address != sender:
             self._emit(m.Log("adopted", {"topic": f"{topic.key:032x}", "peer": sender}))
         topic.parent = NodeHandle(message.id, sender)
@@ -288,7 +275,7 @@ class TopicTrees:
             if child.waiting is not None:
                 self._welcome(topic, child)
 
-    def _refused(self, topic: Topic, sender: Address, message: Refused) -> None:
+    def _refused(self, topic: Topic, sender: Address, message: wire.Refused) -> None:
         """Process a refusal by the parent, or of a join that would form a loop: try any other route."""
         if topic.parent_address == sender:
             topic.is_astray = True
@@ -297,13 +284,13 @@ class TopicTrees:
             topic.is_astray = True
             self._set_retry(topic)
 
-    def _path(self, topic: Topic, sender: Address, message: TreePath) -> None:
+    def _path(self, topic: Topic, sender: Address, message: wire.TreePath) -> None:
         if sender != topic.parent_address:
             return
         path = tuple(node.id for node in message.nodes)
         if self.pastry.own.id in path or len(path) > DEPTH_MAX:
             self._emit(m.Log("loop", {"topic": f"{topic.key:032x}"}))
-            self.pastry.send(Leave(topic.key), sender)
+            self.pastry.send(wire.Leave(topic.key), sender)
             self.detach(topic)
             topic.is_astray = True
             self._set_retry(topic)
@@ -313,44 +300,44 @@ class TopicTrees:
 
     # --- Leaving
 
-    def _left(self, topic: Topic, sender: Address, message: Leave) -> None:
+    def _left(self, topic: Topic, sender: Address, message: wire.Leave) -> None:
         topic.children.pop(sender, None)
         self._leave_if_needless(topic)
 
     def _leave_if_needless(self, topic: Topic) -> None:
         if not topic.is_needed and not topic.is_root:
             if topic.parent is not None:
-                self.pastry.send(Leave(topic.key), topic.parent.address)
+                self.pastry.send(wire.Leave(topic.key), topic.parent.address)
                 self._log("left", topic)
             topic.parent, topic.path, topic.is_joining = None, (), False
             self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
 
     # --- Events
 
-    def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
+    def _multicast(self, topic: Topic, sender: Address, batch: wire.Multicast) -> None:
         if sender == topic.parent_address:
             topic.heard_us = self.now_us
         elif not (topic.is_needed or topic.is_root or topic.lacks(batch, sender)):
-            self.pastry.send(Leave(topic.key), sender)
+            self.pastry.send(wire.Leave(topic.key), sender)
             return
         if self.events.take(topic, batch):
             self.events.fetch_from(topic, topic.parent.address if topic.parent else sender)
 
     # --- Repair
 
-    def _heartbeat(self, topic: Topic, sender: Address, message: TreeHeartbeat) -> None:
+    def _heartbeat(self, topic: Topic, sender: Address, message: wire.TreeHeartbeat) -> None:
         if sender != topic.parent_address:
             if not topic.is_joining:
-                self.pastry.send(Leave(topic.key), sender)
+                self.pastry.send(wire.Leave(topic.key), sender)
             return
         topic.heard_us = self.now_us
         if topic.is_behind(message.positions):
             self.events.fetch_from(topic, sender)
 
-    def _refresh(self, topic: Topic, sender: Address, message: Refresh) -> None:
+    def _refresh(self, topic: Topic, sender: Address, message: wire.Refresh) -> None:
         child = topic.children.get(sender)
         if child is None:
-            self.pastry.send(Refused(topic.key), sender)
+            self.pastry.send(wire.Refused(topic.key), sender)
             return
         child.heard_us = self.now_us
         if topic.is_behind(message.positions):
@@ -412,7 +399,7 @@ class TopicTrees:
         self.succession.look_after(topic)
         self._leave_if_needless(topic)
         if topic.is_attached and topic.was_quiet(now_us - self._parameters.tree_heartbeat_us):
-            beat = TreeHeartbeat(topic.key, topic.positions())
+            beat = wire.TreeHeartbeat(topic.key, topic.positions())
             for child in topic.children.values():
                 self.pastry.send(beat, child.node.address)
         if topic.parent is not None and now_us - topic.refreshed_us >= self._parameters.refresh_us:
@@ -420,7 +407,7 @@ class TopicTrees:
 
     def _refresh_at(self, topic: Topic, parent: NodeHandle) -> None:
         topic.refreshed_us = self.now_us
-        self.pastry.send(Refresh(topic.key, topic.positions()), parent.address)
+        self.pastry.send(wire.Refresh(topic.key, topic.positions()), parent.address)
 
     # --- Messages
 
