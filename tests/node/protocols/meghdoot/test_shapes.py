@@ -97,5 +97,6 @@ def test_all_leave_but_publishers_and_one(attributes):
     for name in others:
         assert society.network.nodes[society.addresses[name]].is_finished
         society.kill(name)
+    assert not any(list(node.broker.recovery.doubts) for node in society.nodes().values())
     society.run(5_000_000)
     assert_whole(society, 1)

@@ -92,20 +92,6 @@ def test_a_partition_longer_than_the_refresh_interval_loses_no_event():
     assert_whole(society, settle_us=30_000_000)
 
 
-def test_a_leaving_peer_hands_over_all_data():
-    society = Society(12, seed=5, rate_per_s=10, run_us=5_000_000)
-    leaving = max(
-        society.subscribers(), key=lambda name: len(society.node(name).broker.keeping.subscriptions)
-    )
-    assert len(society.node(leaving).broker.keeping.subscriptions) > 5
-    society.finish_one(leaving, then_us=3_000_000)
-    assert society.network.nodes[society.addresses[leaving]].is_finished
-    society.kill(leaving)
-    assert not any(list(node.broker.recovery.doubts) for node in society.nodes().values())
-    society.run(5_000_000)
-    assert_whole(society, settle_us=5_000_000)
-
-
 def test_each_process_generation_has_its_own_id():
     spec = next(iter(Society(2).specs.values()))
     ids = {MeghdootNode(replace(spec, start=start), Random(spec.seed)).can.own.id for start in range(3)}
