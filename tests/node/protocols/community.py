@@ -32,7 +32,7 @@ class Community:
         streams,
         network=FlatNetwork,
         gap_us=0,
-        run_us=0,
+        run_us=None,
         settle_us=10_000_000,
     ):
         """Start all nodes, `gap_us` after each other; let them publish, for `run_us` at first."""
@@ -80,7 +80,7 @@ class Community:
 
     # --- Events in virtual time; `then_us` passes after each
 
-    def start(self, name, then_us=0):
+    def start(self, name, then_us=None):
         there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
         contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
         spec = replace(self.specs[name], start=self.starts[name], members=contact)
@@ -88,18 +88,18 @@ class Community:
         self.network.start(self.addresses[name], self.machine(spec, name))
         self.run(then_us)
 
-    def kill(self, name, then_us=0):
+    def kill(self, name, then_us=None):
         self.network.kill(self.addresses[name])
         self.run(then_us)
 
-    def restart(self, name, after_us=1_000, then_us=0):
+    def restart(self, name, after_us=1_000, then_us=None):
         """Restart a node and let it join."""
         self.start(name)
         self.run(after_us)
         self.network.give(self.addresses[name], m.Go(self.now_us))
         self.run(then_us)
 
-    def finish_one(self, name, then_us=0):
+    def finish_one(self, name, then_us=None):
         """Let a node stop by itself."""
         self.network.give(self.addresses[name], m.Finish())
         self.run(then_us)
@@ -136,23 +136,23 @@ class Community:
         return {log.event for _, _, log in self.logs}
 
     def run(self, us):
-        if us:
+        if us is not None:
             self.network.run(self.now_us + us)
 
     def tell(self, given):
         for address in list(self.network.nodes):
             self.network.give(address, given)
 
-    def cut(self, *pairs, then_us=0):
+    def cut(self, *pairs, then_us=None):
         """Cut the paths between these pairs of regions from now on."""
         apart = {frozenset(pair) for pair in pairs}
         self.network.reaches = lambda a, b: frozenset((region(a), region(b))) not in apart
         self.run(then_us)
 
-    def isolate(self, one, then_us=0):
+    def isolate(self, one, then_us=None):
         self.cut(*((one, other) for other in range(REGIONS) if other != one), then_us=then_us)
 
-    def divide(self, then_us=0):
+    def divide(self, then_us=None):
         """Cut the network in two halves."""
         self.cut((0, 2), (0, 3), (1, 2), (1, 3), then_us=then_us)
 

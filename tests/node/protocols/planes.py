@@ -78,7 +78,7 @@ class PlaneOverlay:
 
     # --- Events in virtual time; `then_us` passes after each
 
-    def join(self, address, then_us=0):
+    def join(self, address, then_us=None):
         self.where[address] = self.rng.random(), self.rng.random()
         there = sorted(self.network.nodes)
         node = self.node(address, self.rng.sample(there, min(CONTACTS, len(there))))
@@ -87,19 +87,19 @@ class PlaneOverlay:
         return node
 
     def run(self, us):
-        if us:
+        if us is not None:
             self.network.run(self.network.clock.now_us + us)
 
-    def act(self, address, do, then_us=0):
+    def act(self, address, do, then_us=None):
         """Call a function on a node's layer."""
         self.network.act(address, lambda node: do(node.layer))
         self.run(then_us)
 
-    def kill(self, address, then_us=0):
+    def kill(self, address, then_us=None):
         self.network.kill(address)
         self.run(then_us)
 
-    def kill_some(self, count, then_us=0):
+    def kill_some(self, count, then_us=None):
         for address in self.rng.sample(sorted(self.network.nodes), count):
             self.network.kill(address)
         self.run(then_us)

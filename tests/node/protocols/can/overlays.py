@@ -86,7 +86,7 @@ class Overlay(PlaneOverlay):
         life = self.lives[address] = self.lives.get(address, -1) + 1
         return Node(address, life, self.dimensions, contacts, self.parameters, self.delivered)
 
-    def join_at(self, address, contact, then_us=0):
+    def join_at(self, address, contact, then_us=None):
         """Let a node ask a node for part of its own zone."""
         node = self.join(address)
         node.contacts, node.is_direct = [contact], True

@@ -17,7 +17,7 @@ class Society(Community):
     system, role = "meghdoot", "subscriber"
 
     def __init__(
-        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, run_us=0,
+        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, run_us=None,
         network=FlatNetwork, **parameters,
     ):  # fmt: skip
         self.each, self.attributes = each, attributes

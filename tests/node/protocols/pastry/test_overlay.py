@@ -79,7 +79,7 @@ def region(address):
     return address % 4
 
 
-def cut(overlay, *apart, then_us=0):
+def cut(overlay, *apart, then_us=None):
     """Cut the paths between these pairs of regions from now on, one direction each."""
     overlay.network.reaches = lambda a, b: (region(a), region(b)) not in apart
     overlay.run(then_us)
@@ -145,7 +145,7 @@ def test_a_partitioned_ring_reunites():
     assert_settled(overlay)
 
 
-def restart(overlay, address, contacts, then_us=0):
+def restart(overlay, address, contacts, then_us=None):
     """Start a node with these contacts; return it and what it receives, as (address, message)."""
     overlay.where.setdefault(address, (overlay.rng.random(), overlay.rng.random()))
     node, heard = overlay.node(address, contacts), []

@@ -30,7 +30,7 @@ class Groups(Community):
 
     system, role = "scribe", "member"
 
-    def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, of_each=1, run_us=0, **parameters):
+    def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, of_each=1, run_us=None, **parameters):
         self.count, self.of_each = topics, of_each
         workload = {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s, "publishers": of_each}
         streams = tuple(f"r{(topic + at) % REGIONS}" for topic in range(topics) for at in range(of_each))
