@@ -1,7 +1,6 @@
 """Choice of the children that a node keeps: the papers' extensions of the base mechanism, if switched on.
 
-Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F). See
-`layers.Balance` for when each method is called.
+Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F).
 """
 
 from collections.abc import Callable
@@ -38,22 +37,22 @@ class TreeBalance:
         self._shrinking = TreeShrinking(parameters, trees)
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """See `layers.Balance`."""
+        """Return the join to forward without becoming a forwarder; None if the node must become one."""
         return self.growth.passes(key, join) if self._grows_by_load else None
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
-        """See `layers.Balance`."""
+        """Return whether another node was asked to adopt the sender of a join."""
         return self._grows_by_load and self.growth.hands_on(topic, join)
 
     def adopted(self) -> None:
-        """See `layers.Balance`."""
+        """Check whether children must leave, after an adoption and periodically."""
         if self._grows_by_load:
             self.growth.relieve()
         elif self._is_bounded:
             self._remover.relieve()
 
     def look_after(self, topic: Topic) -> None:
-        """See `layers.Balance`."""
+        """Check a topic periodically."""
         self._collapse.look_after(topic)
         self._shrinking.look_after(topic)
 
