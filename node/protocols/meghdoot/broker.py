@@ -20,7 +20,7 @@ from node.protocols.meghdoot.publishing.publisher import MeghdootPublisher
 from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriber import Deliver, Interest, MeghdootSubscriber
-from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.load import KnownLoads
 from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, ZoneRecovery
@@ -39,17 +39,16 @@ class Broker:
         parameters: MeghdootParameters,
         attributes: tuple[ContentAttribute, ...],
         mail: OverlayTransport,
-        overlay: OverlayView,
         *,
         life: int,
         interest: Interest,
         deliver: Deliver,
     ) -> None:
         self.space = space = Space(attributes)
-        self.held = HeldZones(overlay)
+        self.held = HeldZones()
         self.answers = answers = CollectedAnswers(mail)
         self.waves = Waves(parameters, mail, answers)
-        self.keeping = SubscriptionStorage(parameters, mail, space, overlay, self.held, answers=answers)
+        self.keeping = SubscriptionStorage(parameters, mail, space, self.held, answers=answers)
         self.notification = Notification(parameters, mail, self.keeping, self.held)
         self.recovery = ZoneRecovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
         self.propagation = Propagation(parameters, mail, self.held, self.waves)

@@ -23,7 +23,7 @@ from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
 from node.protocols.meghdoot.publishing.propagation import VisitCounts
-from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.overlay.node import OverlayNode
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
@@ -61,12 +61,11 @@ class MeghdootNode(OverlayNode):
         life = id_of(f"{spec.name} {spec.start}")
         own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
         attributes = attributes_of(spec.workload)
-        self.post, view = OverlayTransport(own.address, self._emit), OverlayView()
+        self.post = OverlayTransport(own.address, self._emit)
         self.broker = Broker(
             self.parameters,
             attributes,
             self.post,
-            view,
             life=spec.start,
             interest=self._interest,
             deliver=self._deliver,
@@ -75,7 +74,7 @@ class MeghdootNode(OverlayNode):
         self.broker.publisher.acknowledged = self._acknowledged
         can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self.broker)
         self.overlay = self.can = self.post.can = can
-        view.watch_claims(self.can, self.broker.held.changed)
+        self.broker.held.watch(can.claims)
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
         self._stream = streams[0] if streams else None
         self._values = EventValues.for_publisher(spec) if streams else None

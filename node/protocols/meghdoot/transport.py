@@ -1,22 +1,14 @@
-"""Transport and view of the overlay for Meghdoot's layers, on CAN."""
+"""Transport of the overlay for Meghdoot's layers, on CAN."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from node.core.peers.peer_pool import Address, PeerEffect
-from node.protocols.can.claims import Versions
 from node.protocols.can.overlay import Can
-from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import OwnershipChange, ZoneNeighbours
 from node.protocols.reachability.lateness import Lateness
-from node.protocols.reachability.nodes import NodeHandle
 
 USUAL_US = 500_000
-CHANGES_MAX = 64
-"""Changes of zones that are kept; after more, all zones are read again."""
 
 
 class OverlayTransport:
@@ -78,65 +70,3 @@ class OverlayTransport:
     def late_us(self) -> int:
         """Expected lateness of answers, because of busy processors."""
         return self.can.reach.late_us
-
-
-class OverlayView:
-    """Knowledge of the overlay: a view of a node's claims."""
-
-    def __init__(self) -> None:
-        self._can: Can
-        self._changes: list[OwnershipChange] = []
-        self._versions: Versions | None = None
-        self._held: tuple[Zone, ...] = ()
-
-    def watch_claims(self, can: Can, changed: Callable[[], None]) -> None:
-        """Connect to a node's claims; `changed` is called with each change."""
-        self._can, self._changed = can, changed
-        can.claims.table.watch = self._on_change
-
-    def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
-        if len(self._changes) <= CHANGES_MAX:
-            self._changes.append(OwnershipChange(owner, zone, is_there))
-        self._changed()
-
-    def held(self) -> Sequence[Zone]:
-        """Return the zones of this peer, including those that it replicates."""
-        versions = self._can.claims.held
-        if versions is not self._versions:
-            self._versions, self._held = versions, tuple(versions)
-        return self._held
-
-    def neighbours(self, zone: Zone) -> ZoneNeighbours:
-        """Return the neighbours of a zone that this peer holds."""
-        claims = self._can.claims
-        table = claims.table
-        rows = np.flatnonzero(table.adjacent(zone)).tolist()
-        zones, owners = [table.zones[row] for row in rows], [table.owners[row] for row in rows]
-        return ZoneNeighbours(zones, owners, table.low[rows], table.high[rows])
-
-    def ownership_changes(self) -> Sequence[OwnershipChange] | None:
-        """Return the changes of known zones since the last call, in order; None if there are too many."""
-        changes, self._changes = self._changes, []
-        return changes if len(changes) <= CHANGES_MAX else None
-
-    def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
-        """Return the holders of a known zone: its owner, then its replicas."""
-        return self._can.claims.holder(owner).addresses
-
-    def known(self) -> Iterable[Address]:
-        """Return the owners and replicas of all known zones, except this peer."""
-        claims = self._can.claims
-        holders = (claims.own, *claims.others.values())
-        found = dict.fromkeys(address for holder in holders for address in holder.addresses)
-        found.pop(claims.own.node.address, None)
-        return found
-
-    @property
-    def replicas(self) -> Sequence[NodeHandle]:
-        """All other peers that hold the zones of this peer; a restarted one has another id."""
-        return self._can.claims.own.replicas
-
-    def is_owner(self, zone: Zone) -> bool:
-        """Return whether this peer owns the zone rather than replicates it."""
-        versions = self._can.claims.own.versions
-        return bool(versions) and zone in versions

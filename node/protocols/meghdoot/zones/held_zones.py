@@ -1,34 +1,52 @@
-"""The zones that a peer holds, and their neighbours, to which events go from each.
+"""The zones that a peer holds, by CAN's claims, and their neighbours, to which events go from each.
 
 If a neighbour has replicas, events go to it and them in turn (4.1). Changes of neighbours are applied on the
-next query (`OverlayView.ownership_changes`): in a space of many dimensions each join concerns hundreds of
-zones, and a zone has hundreds of neighbours.
+next query: in a space of many dimensions each join concerns hundreds of zones, and a zone has hundreds of
+neighbours.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from struct import Struct
+
+import numpy as np
 
 from node.core.peers.peer_pool import Address
+from node.protocols.can.claims import Versions, ZoneClaims
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import OwnershipChange, zone_id
 from node.protocols.meghdoot.parameters import PropagationForm
 from node.protocols.meghdoot.region import NextZones, SpaceRegion, Steps, is_upper_left, steps_of_zone
-from node.protocols.meghdoot.transport import OverlayView
+from node.protocols.reachability.nodes import NodeHandle
 
+ZONES_MAX = 1 << 17
+CHANGES_MAX = 64
+"""Changes of zones that are kept; after more, all zones are read again."""
 Child = tuple[int, Address]
 """A zone id, and one of the zone's holders."""
+OwnershipChange = tuple[Address, Zone, bool]
+"""A peer, possibly this one; a zone; whether the peer has it now, or no longer."""
+
+
+@lru_cache(maxsize=ZONES_MAX)
+def zone_id(zone: Zone) -> int:
+    """Return a 64-bit hash of a zone's edges; a split or merge changes it."""
+    edges = Struct(f">{2 * zone.dimensions}d").pack(*zone.low, *zone.high)
+    return int.from_bytes(blake2b(edges, digest_size=8).digest(), "big")
 
 
 class HeldZone:
-    """A zone of this peer, and its neighbours."""
+    """A zone of this peer, and its neighbours. Several of one peer may be neighbours of each other."""
 
-    def __init__(self, zone: Zone, overlay: OverlayView, turns: dict[int, int]) -> None:
+    def __init__(self, zone: Zone, claims: ZoneClaims, turns: dict[int, int]) -> None:
         self.zone = zone
         self.id = zone_id(zone)
-        self._overlay = overlay
+        self._claims = claims
         self._turns = turns
-        around = overlay.neighbours(zone)
-        known = list(zip(around.owners, around.zones, strict=True))
-        self._next = NextZones(zone, around.low, around.high)
+        table = claims.table
+        around = np.flatnonzero(table.adjacent(zone)).tolist()
+        known = [(table.owners[row], table.zones[row]) for row in around]
+        self._next = NextZones(zone, table.low[around], table.high[around])
         self._beside = {row: known[row] for row in self._next.rows}
         self._rows = {each: row for row, each in self._beside.items()}
         self._serial = len(known)
@@ -45,11 +63,11 @@ class HeldZone:
     def apply(self, changes: Sequence[OwnershipChange]) -> None:
         """Apply changes of neighbours, and forget their holders, which may have changed as well."""
         self._holders.clear()
-        for each in changes:
-            if each.is_there:
-                self._add(each.owner, each.zone)
+        for owner, zone, is_there in changes:
+            if is_there:
+                self._add(owner, zone)
             else:
-                self._remove(each.owner, each.zone)
+                self._remove(owner, zone)
 
     def _add(self, owner: Address, zone: Zone) -> None:
         if zone.adjacent(self.zone):
@@ -91,7 +109,8 @@ class HeldZone:
 
     def _unserved(self, region: SpaceRegion, rows: Sequence[int]) -> Sequence[int]:
         """Return the neighbours to which no neighbour on this zone's lower right could forward (3.4)."""
-        around = self._overlay.neighbours(self.zone).zones
+        table = self._claims.table
+        around = [table.zones[row] for row in np.flatnonzero(table.adjacent(self.zone)).tolist()]
         before = [each for each in around if is_upper_left(self.zone, each) and region.touches(each)]
 
         def is_served(zone: Zone) -> bool:
@@ -101,20 +120,32 @@ class HeldZone:
 
     def _look_up(self, row: int) -> tuple[int, Sequence[Address]]:
         owner, beside = self._beside[row]
-        found = self._holders[row] = zone_id(beside), self._overlay.holders(beside, owner)
+        found = self._holders[row] = zone_id(beside), self._claims.holder(owner).addresses
         return found
 
 
 class HeldZones:
-    """All zones of a peer."""
+    """All zones of a peer, including those that it replicates."""
 
-    def __init__(self, overlay: OverlayView) -> None:
-        self._overlay = overlay
-        self._held: dict[int, HeldZone] = {}
+    def __init__(self) -> None:
+        self._claims: ZoneClaims
+        self._changes: list[OwnershipChange] = []
+        self._versions: Versions | None = None
         self._zones: tuple[Zone, ...] = ()
+        self._held: dict[int, HeldZone] = {}
+        self._known: tuple[Zone, ...] = ()  # the zones in `_held`
         self._around: tuple[Address, ...] | None = None
         self._is_old = True
         self._turns: dict[int, int] = {}
+
+    def watch(self, claims: ZoneClaims) -> None:
+        """Follow the claims of this peer's node."""
+        self._claims, claims.table.watch = claims, self._on_change
+
+    def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
+        if len(self._changes) <= CHANGES_MAX:
+            self._changes.append((owner, zone, is_there))
+        self.changed()
 
     def changed(self) -> None:
         """Note that the overlay changed."""
@@ -125,23 +156,45 @@ class HeldZones:
         """All zones by id."""
         if self._is_old:
             self._is_old = False
-            self._renew(tuple(self._overlay.held()), self._overlay.ownership_changes())
+            self._renew()
         return self._held
 
-    def _renew(self, zones: tuple[Zone, ...], changes: Sequence[OwnershipChange] | None) -> None:
-        if changes is None or zones != self._zones:
-            self._zones = zones
-            held = (HeldZone(zone, self._overlay, self._turns) for zone in zones)
+    def _renew(self) -> None:
+        changes, self._changes = self._changes, []
+        if len(changes) > CHANGES_MAX or self.zones != self._known:
+            self._known = self.zones
+            held = (HeldZone(zone, self._claims, self._turns) for zone in self.zones)
             self._held = {each.id: each for each in held}
             return
         for each in self._held.values():
             each.apply(changes)
 
     @property
+    def zones(self) -> tuple[Zone, ...]:
+        """The zones alone."""
+        versions = self._claims.held
+        if versions is not self._versions:
+            self._versions, self._zones = versions, tuple(versions)
+        return self._zones
+
+    @property
+    def replicas(self) -> Sequence[NodeHandle]:
+        """All other peers that hold the zones of this peer; a restarted one has another id."""
+        return self._claims.own.replicas
+
+    def is_owner(self, zone: Zone) -> bool:
+        """Return whether this peer owns the zone rather than replicates it."""
+        versions = self._claims.own.versions
+        return bool(versions) and zone in versions
+
+    @property
     def around(self) -> tuple[Address, ...]:
-        """All other peers with zones near these."""
+        """All other peers, also replicas, with zones near these."""
         if self._around is None:
-            self._around = tuple(self._overlay.known())
+            holders = (self._claims.own, *self._claims.others.values())
+            found = dict.fromkeys(address for holder in holders for address in holder.addresses)
+            found.pop(self._claims.own.node.address, None)
+            self._around = tuple(found)
         return self._around
 
     def containing(self, point: Point) -> HeldZone | None:

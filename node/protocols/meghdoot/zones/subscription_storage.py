@@ -22,7 +22,7 @@ from node.protocols.meghdoot.messages import Store, StoreAt, Stored, StorePurpos
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space, reflection
 from node.protocols.meghdoot.subscriptions import Key, Packing, SubscriptionStore, SubscriptionUpdate
-from node.protocols.meghdoot.transport import OverlayTransport, OverlayView
+from node.protocols.meghdoot.transport import OverlayTransport
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.mirror import copy_place
 from node.protocols.meghdoot.zones.stores import SubscriptionBatches
@@ -61,7 +61,6 @@ class SubscriptionStorage:
         parameters: MeghdootParameters,
         mail: OverlayTransport,
         space: Space,
-        overlay: OverlayView,
         held: HeldZones,
         *,
         answers: CollectedAnswers,
@@ -73,7 +72,6 @@ class SubscriptionStorage:
         self._parameters = parameters
         self._mail = mail
         self.space = space
-        self._overlay = overlay
         self._held = held
         self._installing: dict[Key, Installation] = {}
         self._answers = answers
@@ -164,7 +162,7 @@ class SubscriptionStorage:
             del self._installing[next(iter(self._installing))]
         point = self.space.point(update.ranges)
         zone = self._held.containing(point)
-        for replica in self._overlay.replicas if zone else ():
+        for replica in self._held.replicas if zone else ():
             installation.waits.add(replica.address)
             done = partial(self._has_arrived, installation, replica.address)
             self.stores.send(replica.address, StorePurpose.REPLICA, (update,), done)
@@ -210,10 +208,10 @@ class SubscriptionStorage:
 
     def changed(self) -> None:
         """Process a change of zones of this peer or its neighbours."""
-        zones = self._overlay.held()
+        zones = self._held.zones
         if zones != self._zones:
             self._zones, self.is_settled = zones, False
-        replicas = self._overlay.replicas if any(map(self.is_own, zones)) else ()
+        replicas = self._held.replicas if any(map(self.is_own, zones)) else ()
         if replicas is self._replicas:
             return
         self._replicas, copies = replicas, set(replicas)
@@ -268,25 +266,25 @@ class SubscriptionStorage:
     def copied(self) -> Iterator[tuple[Zone, Address]]:
         """Yield zones of this peer with the replicas that have all their data."""
         for held in self._held.by_id.values():
-            for replica in self._overlay.replicas if self._overlay.is_owner(held.zone) else ():
+            for replica in self._held.replicas if self._held.is_owner(held.zone) else ():
                 copying = self._replicated.get(replica)
                 if copying is not None and not copying.waits:
                     yield held.zone, replica.address
 
     def is_own(self, zone: Zone) -> bool:
         """Return whether this peer owns a zone that it holds, rather than replicates it."""
-        return self._overlay.is_owner(zone)
+        return self._held.is_owner(zone)
 
     def is_copy(self, zone: Zone) -> bool:
         """Return whether this peer replicates a zone."""
-        return zone in self._overlay.held() and not self._overlay.is_owner(zone)
+        return zone in self._held.zones and not self._held.is_owner(zone)
 
     def _copy_to_replicas(self, updates: Iterable[SubscriptionUpdate]) -> None:
         """Forward subscriptions of this peer's zones to the replicas."""
         by_copy: dict[NodeHandle, list[SubscriptionUpdate]] = {}
         for each in updates:
             held = self._held.containing(self.space.point(each.ranges))
-            for replica in self._overlay.replicas if held else ():
+            for replica in self._held.replicas if held else ():
                 by_copy.setdefault(replica, []).append(each)
         for replica, batch in by_copy.items():
             if replica in self._replicated:
@@ -300,7 +298,7 @@ class SubscriptionStorage:
     def _settle(self) -> None:
         """Move subscriptions that lie in no zone of this peer, and copies whose place has changed."""
         self._settle_us = self._mail.now_us + self._parameters.retransmit_us
-        moved = self.subscriptions.outside(self._overlay.held())
+        moved = self.subscriptions.outside(self._held.zones)
         for each in moved[:REPLACED_MAX]:
             self.stores.route(each, partial(self._forget, each))
         replaced = list(self._misplaced())
@@ -318,7 +316,7 @@ class SubscriptionStorage:
 
     def _owns(self, point: Point) -> bool:
         zone = self._held.containing(point)
-        return zone is not None and self._overlay.is_owner(zone.zone)
+        return zone is not None and self._held.is_owner(zone.zone)
 
     def _forget(self, moved: SubscriptionUpdate) -> None:
         """Forget a moved subscription, unless this peer has its point again."""

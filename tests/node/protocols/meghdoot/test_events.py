@@ -6,10 +6,10 @@ import pytest
 
 from node.core.deliveries import RecordKind
 from node.protocols.can.messages import Route
-from node.protocols.meghdoot.layers import zone_id
 from node.protocols.meghdoot.messages import Event, Notify
 from node.protocols.meghdoot.publishing.publisher import FIRST
 from node.protocols.meghdoot.region import affected
+from node.protocols.meghdoot.zones.held_zones import zone_id
 from tests.node.protocols.meghdoot.given import GivenPeers, wants
 
 

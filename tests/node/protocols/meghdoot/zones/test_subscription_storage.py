@@ -2,31 +2,29 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from node.core.content.content import ContentAttribute
+from node.protocols.can.claims import ZoneClaims
 from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.collected_answers import CollectedAnswers
-from node.protocols.meghdoot.layers import ZoneNeighbours
 from node.protocols.meghdoot.messages import Store, StoreAt, StorePurpose, Subscribed
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriptions import SubscriptionUpdate, version_of
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
+from node.protocols.reachability.nodes import NodeHandle
 
 SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 FIRST, BESIDE, LAST = (Zone((low, 0.0), (high, 1.0)) for low, high in ((0.0, 0.5), (0.5, 0.75), (0.75, 1.0)))
 OWN, ASKER, OTHER = 1, 2, 3
-EMPTY = ZoneNeighbours((), (), np.empty((0, 2)), np.empty((0, 2)))
 
 
 class Peer:
     """A peer with some zones, and its messages. Its subscriptions have no replicas."""
 
     def __init__(self, *zones):
-        self.zones = zones
         self.sent, self.routed, self.missed = [], [], []
         self.mail = SimpleNamespace(
             own=OWN,
@@ -36,17 +34,13 @@ class Peer:
             route=lambda message: self.routed.append((message, self.point_of(message))),
             miss=self.missed.append,
         )
-        overlay = SimpleNamespace(
-            held=lambda: self.zones,
-            is_owner=lambda zone: True,
-            replicas=(),
-            neighbours=lambda zone: EMPTY,
-            ownership_changes=lambda: None,
-        )
-        self.held = HeldZones(overlay)
+        self.claims = ZoneClaims(NodeHandle(0, OWN), SPACE.dimensions)
+        self.claims.set_own(dict.fromkeys(zones, 0))
+        self.held = HeldZones()
+        self.held.watch(self.claims)
         self.answers = CollectedAnswers(self.mail)
         self.keeping = SubscriptionStorage(
-            MeghdootParameters(), self.mail, SPACE, overlay, self.held, answers=self.answers
+            MeghdootParameters(), self.mail, SPACE, self.held, answers=self.answers
         )
 
     def point_of(self, message):
@@ -57,8 +51,7 @@ class Peer:
 
     def gets(self, *zones):
         """Set the zones that it has from now on."""
-        self.zones = zones
-        self.held.changed()
+        self.claims.set_own(dict.fromkeys(zones, 0))
         self.keeping.changed()
 
     def asked_for(self, low, high):
