@@ -14,10 +14,28 @@ from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap
-from tests.analysis.timelines.world import BATCH, EVENT_BYTES, LAN, MS, WAN, ZERO, World, payload
+from tests.analysis.timelines.world import (
+    BATCH,
+    CUT,
+    EVENT_BYTES,
+    LAN,
+    MS,
+    RESTORED,
+    WAN,
+    ZERO,
+    World,
+    payload,
+)
 
 PORT = 7000
 START_SEQ = 1000
+SUBSCRIBED = [
+    ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
+    ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
+    ("r3-proxy-0", "r2-proxy-0", 2, RESTORED + 450 * MS),
+    ("r2-proxy-0", "r3-proxy-0", 3, RESTORED + 450 * MS),
+]
+"""The subscriptions of the world's proxies: from, to, stream, time since time 0."""
 
 
 class Wire:

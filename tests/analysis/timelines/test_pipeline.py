@@ -18,7 +18,7 @@ from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.tasks.packets import MessagesToEvents
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
-from tests.analysis.timelines.captured import write_run
+from tests.analysis.timelines.captured import SUBSCRIBED, write_run
 from tests.analysis.timelines.world import (
     BATCH,
     CUT,
@@ -27,7 +27,6 @@ from tests.analysis.timelines.world import (
     LAN,
     MS,
     REGIONS,
-    RESTORED,
     ZERO,
     S,
     hop_ns,
@@ -37,13 +36,6 @@ from tests.analysis.timelines.world import (
 from topologies.errors import InputError
 
 pytestmark = pytest.mark.slow
-
-SUBSCRIBED = [
-    ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
-    ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
-    ("r3-proxy-0", "r2-proxy-0", 2, RESTORED + 450 * MS),
-    ("r2-proxy-0", "r3-proxy-0", 3, RESTORED + 450 * MS),
-]
 
 
 def nothing_said(_: str) -> None:

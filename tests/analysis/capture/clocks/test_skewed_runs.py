@@ -22,17 +22,11 @@ from analysis.timelines.run_metadata import read_metadata
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
 from tests.analysis.capture.clocks.skewing import Offset, set_apart
-from tests.analysis.timelines.captured import write_run
-from tests.analysis.timelines.world import CUT, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
+from tests.analysis.timelines.captured import SUBSCRIBED, write_run
+from tests.analysis.timelines.world import LAN, MS, ZERO, S, hop_ns, run_json, simulate
 
 pytestmark = pytest.mark.slow
 
-SUBSCRIBED = [
-    ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
-    ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
-    ("r3-proxy-0", "r2-proxy-0", 2, RESTORED + 450 * MS),
-    ("r2-proxy-0", "r3-proxy-0", 3, RESTORED + 450 * MS),
-]
 APART: Mapping[str, Offset] = {
     "r0": lambda t_ns: 0 * t_ns,
     "r1": lambda t_ns: 50e-6 * (t_ns - ZERO) - 2 * MS,
