@@ -1,4 +1,4 @@
-"""The interface between CAN and its application."""
+"""Interfaces between CAN and its application, and between the parts of one CAN node."""
 
 from typing import Any, Literal, Protocol
 
@@ -50,3 +50,20 @@ class CanApplication(Protocol):
 
     def zones_changed(self) -> None:
         """Process a change of the zones of this node or of its neighbours."""
+
+
+class OrphanedZones(Protocol):
+    """Takeover of the zones of failed nodes (`node.protocols.can.takeover`)."""
+
+    def claimed(self, zone: Zone) -> None:
+        """Remove a zone from the orphaned ones, since a node claims it."""
+
+    def returned(self, node: NodeHandle) -> None:
+        """Cancel the takeover for a node that is alive."""
+
+
+class BoundaryCheck(Protocol):
+    """Check that all neighbours are known (`node.protocols.can.boundary`)."""
+
+    def doubt(self) -> None:
+        """Schedule a check, since a neighbour may be unknown."""

@@ -169,7 +169,7 @@ class TakeoverProtocol:
         if known is None:
             self._send_claims(sender)
 
-    # --- Outcome
+    # --- Outcome (`layers.OrphanedZones`)
 
     def claimed(self, zone: Zone) -> None:
         """Remove a zone from the orphaned ones, since a node claims it."""

@@ -8,21 +8,17 @@ because a provisional owner must not give its zone to a node that has failed.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import ClaimAssembly, Versions, ZoneClaims, ZoneHolder
-from node.protocols.can.layers import CanApplication
+from node.protocols.can.layers import BoundaryCheck, CanApplication, OrphanedZones
 from node.protocols.can.messages import Claim, ClaimRequest, Heartbeat, Successors
 from node.protocols.can.versions import merged_versions, united_versions
 from node.protocols.can.zones import Zone
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
-
-if TYPE_CHECKING:
-    from node.protocols.can.boundary import BoundaryWatch
-    from node.protocols.can.takeover import TakeoverProtocol
 
 LOGGED_DIGITS = 9
 
@@ -33,8 +29,8 @@ class Territory:
     `introduce` is called with each node that this node learns of.
     """
 
-    orphans: "TakeoverProtocol"
-    boundary: "BoundaryWatch"
+    orphans: OrphanedZones
+    boundary: BoundaryCheck
     introduce: Callable[[ZoneHolder, Address], None]
 
     def __init__(

@@ -20,7 +20,7 @@ from node.protocols.scribe.tree import TopicTrees
 
 
 class Replay:
-    """Storage and transfer of the events of all topics of a node."""
+    """Events of all topics of a node (`layers.EventTransfer`)."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Replay:
         trees.unknown[Fetch] = Fetched
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
-        """Process a batch from any node; return whether an earlier batch is missing."""
+        """See `layers.EventTransfer`."""
         state = topic.state(batch.stream)
         if self._parameters.is_best_effort:
             self._pass_on(topic, state.pass_by(batch))
@@ -61,7 +61,7 @@ class Replay:
         return batch if content is batch.payload else replace(batch, payload=content)
 
     def fetch_from(self, topic: Topic, *addresses: Address) -> None:
-        """Request missing events, unless they were requested recently."""
+        """See `layers.EventTransfer`."""
         if self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
             for address in addresses:
                 # what arrives may be the answer to the last request
@@ -69,7 +69,7 @@ class Replay:
                     self.ask(topic, address)
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
-        """Request all events from the current positions on; optionally, a notification at the end."""
+        """See `layers.EventTransfer`."""
         if self._parameters.is_best_effort:
             return
         topic.fetched_us = self._trees.now_us
@@ -78,7 +78,7 @@ class Replay:
         self._trees.pastry.send(fetch, address)
 
     def ask_before(self, topic: Topic, address: Address) -> None:
-        """Request the events before all that are stored here: a node that joined late lacks these."""
+        """See `layers.EventTransfer`: a node that joined late did not need those events before."""
         if firsts := tuple(Position(stream, state.first) for stream, state in topic.streams.items()):
             self._trees.pastry.send(FetchBefore(topic.key, firsts), address)
 
@@ -110,10 +110,7 @@ class Replay:
                 self.ask_before(topic, asking.address)
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
-        """Send the stored events from the positions on; request older ones from the parent.
-
-        Return the positions whose events are not stored here any more.
-        """
+        """See `layers.EventTransfer`."""
         asked = by_stream(positions)
         missing = []
         for stream, state in topic.streams.items():

@@ -31,7 +31,7 @@ LEFT_RETRANSMITS = 8  # time in which a node that lost contact with all others m
 
 
 class RootSuccession:
-    """Succession of roots at one node."""
+    """Succession of roots at one node (`layers.SuccessionPolicy`)."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RootSuccession:
     # --- New root
 
     def become_root(self, topic: Topic) -> None:
-        """Become the root of a topic, and fetch missing events from other nodes."""
+        """See `layers.SuccessionPolicy`."""
         if topic.is_root:
             return
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
@@ -95,16 +95,13 @@ class RootSuccession:
         return not topic.asked or waited_us >= self._parameters.retransmit_us
 
     def has_all_told(self, topic: Topic) -> bool:
-        """Return whether all nodes that may have more events than the root have reported, or had time to."""
+        """See `layers.SuccessionPolicy`."""
         waited_us = self._trees.now_us - topic.root_since_us
         has_told = not topic.asked or waited_us >= LEFT_RETRANSMITS * self._parameters.retransmit_us
         return has_told and not self.may_be_divided(topic)
 
     def may_be_divided(self, topic: Topic) -> bool:
-        """Return whether the root or a replica was lately unreachable by any way.
-
-        More events may then exist on the other side of a cut.
-        """
+        """See `layers.SuccessionPolicy`."""
         pastry = self._trees.pastry
         silent = pastry.reach.lately_silent(LEFT_RETRANSMITS * self._parameters.retransmit_us)
         if silent:
@@ -117,7 +114,7 @@ class RootSuccession:
         return self._trees.now_us - topic.divided_us < self._parameters.retransmit_us
 
     def has_sought(self, topic: Topic) -> bool:
-        """Return whether a root may report events as gone; otherwise it asks other nodes for them."""
+        """See `layers.SuccessionPolicy`."""
         now_us, retransmit_us = self._trees.now_us, self._parameters.retransmit_us
         if now_us - topic.sought_us > GAP_RETRANSMITS * retransmit_us:
             topic.seeking_since_us = now_us
@@ -220,7 +217,7 @@ class RootSuccession:
                 self._events.ask(topic, closest.address, is_last_told=True)
 
     def look_after(self, topic: Topic) -> None:
-        """Check a topic periodically."""
+        """See `layers.SuccessionPolicy`."""
         if topic.untold and not self.may_be_divided(topic):
             for address in sorted(topic.untold):
                 self._trees.pastry.send(Fetched(topic.key), address)

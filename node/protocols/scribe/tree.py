@@ -6,27 +6,28 @@ where it began does not adopt itself; an adopted node is notified and so learns 
 joining itself adopts children, too, and answers them when it has a parent.
 
 Other modules: `replay` (transfer of events), `balance` (which children a node keeps), `succession` (which
-node is the root), `access` (which nodes may be in a tree).
+node is the root).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe import messages as wire
-from node.protocols.scribe.layers import Handlers, TreeListener
+from node.protocols.scribe.layers import (
+    AccessPolicy,
+    Balance,
+    EventTransfer,
+    Handlers,
+    SuccessionPolicy,
+    TreeListener,
+)
 from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic, TreeChild, by_stream
-
-if TYPE_CHECKING:
-    from node.protocols.scribe.access import AccessControl
-    from node.protocols.scribe.balancing.balance import TreeBalance
-    from node.protocols.scribe.replay import Replay
-    from node.protocols.scribe.succession import RootSuccession
 
 REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
@@ -48,10 +49,10 @@ class TopicTrees:
         handlers: Handlers,
     ) -> None:
         self.pastry: Pastry
-        self.balance: TreeBalance
-        self.access: AccessControl
-        self.events: Replay
-        self.succession: RootSuccession
+        self.balance: Balance
+        self.access: AccessPolicy
+        self.events: EventTransfer
+        self.succession: SuccessionPolicy
         self.handlers = handlers
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters

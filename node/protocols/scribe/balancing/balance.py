@@ -1,6 +1,7 @@
 """Choice of the children that a node keeps: the papers' extensions of the base mechanism, if switched on.
 
-Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F).
+Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F). See
+`layers.Balance` for when each method is called.
 """
 
 from collections.abc import Callable
@@ -37,22 +38,22 @@ class TreeBalance:
         self._shrinking = TreeShrinking(parameters, trees)
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """Return the join to forward without becoming a forwarder; None if the node must become one."""
+        """See `layers.Balance`."""
         return self.growth.passes(key, join) if self._grows_by_load else None
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
-        """Return whether another node was asked to adopt the sender of a join."""
+        """See `layers.Balance`."""
         return self._grows_by_load and self.growth.hands_on(topic, join)
 
     def adopted(self) -> None:
-        """Check whether children must leave, after an adoption and periodically."""
+        """See `layers.Balance`."""
         if self._grows_by_load:
             self.growth.relieve()
         elif self._is_bounded:
             self._remover.relieve()
 
     def look_after(self, topic: Topic) -> None:
-        """Check a topic periodically."""
+        """See `layers.Balance`."""
         self._collapse.look_after(topic)
         self._shrinking.look_after(topic)
 
