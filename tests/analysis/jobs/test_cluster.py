@@ -22,7 +22,6 @@ from analysis.jobs import cluster as cluster_of_spark
 from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
 from experiments.records.rundir import RunDirectory
-from testbed.cli import main
 from tests.analysis.jobs.rows import content_of
 from tests.analysis.jobs.standalone import standalone
 from tests.analysis.timelines.captured import write_run
@@ -32,7 +31,7 @@ from topologies.errors import InputError
 pytestmark = pytest.mark.spark
 
 CHECKOUT = Path(__file__).parents[3]
-COMMAND = [sys.executable, "-c", "from testbed.cli.main import main; main()", "analyze"]
+COMMAND = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 WAIT_S = 240
 COSTS = {"processor_s", "memory_bytes"}
 SECRET = secrets.token_hex()
@@ -74,16 +73,22 @@ def copied(here, place):
     return run
 
 
-def started(runs, cluster, *options):
-    """Start the command in another folder, as its own process group."""
+def started(runs, cluster):
+    """Start the analysis of these runs."""
+    names = [str(run.path) for run in runs]
+    return run_command(["analyze", *names, "--master", cluster.url], runs[0].path, cluster)
+
+
+def run_command(arguments, folder, cluster):
+    """Start a command in another folder, as its own process group."""
     environment = {
         "PYTHONPATH": str(CHECKOUT),
         "PYSPARK_PYTHON": str(cluster.python),
         "SPARK_CONF_DIR": str(cluster.folder.parent / "configuration"),
     }
     return subprocess.Popen(
-        [*COMMAND, *(str(run.path) for run in runs), "--master", cluster.url, *options],
-        cwd=runs[0].path,
+        [*COMMAND, *arguments],
+        cwd=folder,
         env=os.environ | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -189,16 +194,15 @@ def test_an_invalid_master_is_bad_input(here, url):
         analyzed_at(here, url)
 
 
-def test_seeds_of_a_study_run_on_a_cluster_as_here(cluster, folder, monkeypatch, capsys):
-    monkeypatch.setenv("PYSPARK_PYTHON", str(cluster.python))
-    monkeypatch.setenv("SPARK_CONF_DIR", str(cluster.folder.parent / "configuration"))
+def test_seeds_of_a_study_run_on_a_cluster_as_here(cluster, folder):
     numbers = {}
     for name, options in (("here", []), ("there", ["--master", cluster.url])):
         out = folder / name
-        command = ["study", "scribe-depth", "--set", "nodes=200"]
-        assert main.run([*command, "--repeat", "2", "--out", str(out), *options]) == 0
+        command = ["study", "scribe-depth", "--set", "nodes=200", "--repeat", "2", "--out", str(out)]
+        code, said = ended(run_command([*command, *options], folder, cluster))
+        assert code == 0, said
+        assert ("executors work in" in said) == (name == "there")
         found = [json.loads(path.read_text()) for path in sorted(out.glob("*/seeds/*/numbers.json"))]
         numbers[name] = [{key: each[key] for key in each if key not in COSTS} for each in found]
     assert len(numbers["here"]) == 2
     assert numbers["here"] == numbers["there"]
-    assert "executors work in" in capsys.readouterr().err
