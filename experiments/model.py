@@ -33,7 +33,7 @@ from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.planned.churn_schedule import ChurnSchedule, churn_schedule
 from experiments.planned.nemesis_schedule import expand
 from experiments.records.summary import path_problem
-from experiments.roles import DEFAULT, Roles
+from experiments.roles import DEFAULT, Roles, as_in_file
 from experiments.traffic import TrafficField, check_times
 from experiments.workloads.kinds import AnyWorkload
 from experiments.workloads.stream import StreamWorkload
@@ -237,8 +237,7 @@ class Experiment(StrictModel):
         """Set these values by dotted path and remove `nemesis.vary`."""
         data = self.to_json()
         del data["nemesis"]["vary"]
-        if list(data["roles"]) == [DEFAULT]:
-            data["roles"] = data["roles"][DEFAULT]
+        data["roles"] = as_in_file(data["roles"])
         document = Document("", data, {})
         for path, value in values.items():
             document = with_value(document, path, value, "nemesis.vary")

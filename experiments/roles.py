@@ -23,6 +23,11 @@ def counts_in(roles: Mapping[str, RoleCounts], region: str) -> RoleCounts:
     return roles.get(region, roles.get(DEFAULT, {}))
 
 
+def as_in_file(roles: dict[str, RoleCounts]) -> dict[str, Any]:
+    """Return counts as a file has them, so that a path such as `roles.driver` leads to one."""
+    return dict(roles[DEFAULT]) if list(roles) == [DEFAULT] else dict(roles)
+
+
 def _by_region(given: Any) -> dict[str, RoleCounts]:
     if not isinstance(given, dict) or not given:
         raise problem("should say how many processes of each role there are, such as {proxy: 1, client: 2}")

@@ -136,12 +136,15 @@ def _peak_bytes() -> int:
 
 
 BYTES_PER_NODE = 60_000
-"""Measured with 100,000 nodes and all groups: 3.5 GB, plus a margin."""
+"""Measured with 100,000 nodes of Scribe and all groups: 3.5 GB, plus a margin."""
+BYTES_PER_PEER, BYTES_PER_SUBSCRIPTION = 120_000, 60_000
+"""Measured with 10,000 peers of Meghdoot: 4.2 GB with 50,000 subscriptions, 9.2 GB with 150,000."""
 BYTES_LEAST = 1 << 30
 
 
-def side_by_side(nodes: int) -> int:
-    """Return how many seeds this machine can run at once."""
+def side_by_side(nodes: int, peers: int, subscriptions: int) -> int:
+    """Return how many seeds of a study of this size this machine can run at once."""
     room = psutil.virtual_memory().available * 3 // 4
+    needed = nodes * BYTES_PER_NODE + peers * BYTES_PER_PEER + subscriptions * BYTES_PER_SUBSCRIPTION
     processors = len(psutil.Process().cpu_affinity() or [0])
-    return max(1, min(processors, room // max(BYTES_LEAST, nodes * BYTES_PER_NODE)))
+    return max(1, min(processors, room // max(BYTES_LEAST, needed)))

@@ -72,18 +72,21 @@ class JobPool:
         *,
         within_s: float = math.inf,
         gently: bool = False,
+        one_job_each: bool = False,
         deaths_max: float = math.inf,
     ) -> None:
         """Prepare a pool without any process yet.
 
         module: the one that serves. setup: the first message to each process. size: None: one for each
         processor. within_s: the time limit of a job. gently: whether processes are asked to end and get time
-        for it. deaths_max: if more jobs in a row end without an answer, all are given up.
+        for it. one_job_each: whether a process ends after its job, which frees its memory. deaths_max: if
+        more jobs in a row end without an answer, all are given up.
         """
         self.size = size or len(os.sched_getaffinity(0))
         self.busy = 0
         self._command, self._setup = python_command(module), setup
         self._within_s, self._gently, self._deaths_max = within_s, gently, deaths_max
+        self._one_job_each = one_job_each
         self._deaths = 0  # since the last answer
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
@@ -168,6 +171,8 @@ class JobPool:
                 found.append(JobResult(worker.job.subject, json.loads(worker.received), took_s))
                 worker.received.clear()
                 worker.job = None
+                if self._one_job_each:
+                    self._end(worker)
         now_s = time.monotonic()
         for worker in list(self._workers):
             if worker.job is not None and now_s - worker.since_s > self._limit_s(worker.job):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,12 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
         for seed in record.seeds
         if seed not in directory.done(record.seeds)
     ]
-    at_once = side_by_side(max(map(_nodes, records), default=0))
     try:
         if master is not None and jobs:
             problems += _on_cluster(jobs, path, master)
-        elif len(jobs) > 1 and (at_once > 1 or is_list):
-            problems += _side_by_side(jobs, at_once)
+        elif len(jobs) > 1 and (is_list or _at_once(jobs[0]) > 1):
+            for at_once, group in groupby(sorted(jobs, key=_at_once, reverse=True), _at_once):
+                problems += _side_by_side(list(group), at_once)
         else:
             with _progress() as report:
                 for job in jobs:
@@ -138,9 +139,10 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
     return exit_codes.FAILED if problems else exit_codes.FINE
 
 
-def _nodes(record: StudyRecord) -> int:
-    """Return the number of nodes; a Meghdoot peer takes as much memory as eight of Scribe's."""
-    return max(int(record.parameters.get("nodes", 0)), 8 * int(record.parameters.get("peers", 0)))
+def _at_once(job: Job) -> int:
+    """Return how many jobs of this size this machine can run at once."""
+    sizes = StudyDirectory(Path(job.request["study"])).read().parameters
+    return side_by_side(*(int(sizes.get(name, 0)) for name in ("nodes", "peers", "subscriptions")))
 
 
 def _job(directory: StudyDirectory, record: StudyRecord, seed: int) -> Job:
@@ -197,7 +199,7 @@ def _side_by_side(jobs: Sequence[Job], at_once: int) -> list[str]:
     """Execute all jobs; return the problems of those that failed."""
     click.echo(f"{len(jobs)} seeds, {at_once} at a time", err=True)
     problems = []
-    with JobPool("testbed.campaign.sweeps.study", {}, at_once) as pool:
+    with JobPool("testbed.campaign.sweeps.study", {}, at_once, one_job_each=True) as pool:
         for number, result in enumerate(pool.results(jobs), 1):
             problem = result.problem or (result.answer or {}).get("problem")
             if problem:

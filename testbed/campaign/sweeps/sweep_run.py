@@ -19,6 +19,7 @@ from experiments.campaigns.sweep import VARIANT
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.loader import FOLDER, ExperimentFile, experiment_from
 from experiments.records.run_record import Outcome
+from experiments.roles import as_in_file
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
@@ -98,7 +99,8 @@ def write_sweep_page(directory: SweepDirectory) -> None:
 def continue_sweep(directory: SweepDirectory) -> tuple[SweepRecord, Outcome]:
     """Make the runs of a sweep that are not done, from its record alone. Raises as `execute` does."""
     record = directory.read()
-    document = Document(str(directory.sweep_json), record.experiment, {})
+    experiment = {**record.experiment, "roles": as_in_file(record.experiment["roles"])}
+    document = Document(str(directory.sweep_json), experiment, {})
     file = ExperimentFile(document, FOLDER, experiment_from(document))
     chosen = RunSelection(file, record.backend, record.links, record.seed, record.repeat)
     with sole_writer(directory.path):

@@ -10,10 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.campaigns.studies import chosen_study, listed_studies, planned_studies
+from experiments.campaigns.studies import (
+    chosen_study,
+    listed_studies,
+    planned_studies,
+    planned_sweeps,
+)
 from experiments.campaigns.studydir import StudyDirectory
+from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
-from testbed.campaign.sweeps import study
+from experiments.records.run_record import Outcome
+from testbed.campaign.sweeps import study, sweep_run
 from testbed.cli.main import run
 
 pytestmark = pytest.mark.slow
@@ -26,7 +33,7 @@ def made(tmp_path_factory):
     """Run a study of two seeds at once; return its directory."""
     out = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda nodes: 2)
+        patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda *size: 2)
         assert run(["study", "scribe-groups", *SMALL, "--repeat", "2", "--out", str(out)]) == 0
     [directory] = out.iterdir()
     return directory
@@ -314,6 +321,16 @@ def test_a_list_of_studies_survives_a_failed_one_and_resumes_it(tmp_path, capsys
     page = (folder / "meghdoot.md").read_text()
     assert "[01-meghdoot-uniform](01-meghdoot-uniform/report.html)" in page
     assert page.count("| Unique zones |") == 2
+
+
+def test_every_sweep_of_the_papers_can_be_resumed_from_its_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_run, "execute", lambda sweep, analyze: Outcome.INTERRUPTED)
+    folder = study.run_studies([], planned_sweeps(None, []), [1], tmp_path)
+    left = {
+        path.name[3:]: sweep_run.continue_sweep(SweepDirectory(path))[0].runs for path in folder.iterdir()
+    }
+    assert len(left["throughput"]) == 45
+    assert all(len(runs) > 0 for runs in left.values())
 
 
 def test_all_studies_have_every_point_of_their_papers():
