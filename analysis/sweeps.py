@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -149,6 +150,7 @@ class RepetitionSpread:
     """A quantity over repetitions."""
 
     mean: float
+    median: float
     low: float
     high: float
     count: int
@@ -161,9 +163,11 @@ def read_sweep(directory: SweepDirectory) -> SweepResults:
 
 
 def repetition_spread(values: Iterable[float | None]) -> RepetitionSpread | None:
-    """Return mean, minimum and maximum of the measured values; None if there are none."""
+    """Return the spread of the measured values; None if there are none."""
     known = [value for value in values if value is not None]
-    return RepetitionSpread(sum(known) / len(known), min(known), max(known), len(known)) if known else None
+    if not known:
+        return None
+    return RepetitionSpread(sum(known) / len(known), median(known), min(known), max(known), len(known))
 
 
 def grouped(

@@ -121,6 +121,8 @@ def _settings(master: str) -> dict[str, str]:
         "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),  # Java does little work there, too
     }
     if not master.startswith(SCHEME):
+        if master != "yarn" and not master.startswith("k8s://"):
+            raise InputError(master, None, "", "is not a Spark master: spark://HOST:PORT, yarn or k8s://…")
         return settings
     here = _address_towards(master)
     return settings | {"spark.driver.host": here, "spark.driver.bindAddress": here}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import ChartBuilder, SweepChart, line_of, lines_of
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, number, percent, with_unit
-from analysis.sweeps import SweepResults, SweepRunResult, grouped
+from analysis.sweeps import RepetitionSpread, SweepResults, SweepRunResult, grouped
 from analysis.systems.papers import PaperComparison, paper_number, paper_value
 from analysis.systems.sprinkler.collection import figure_9, figure_10
 from analysis.systems.sprinkler.outage import figure_1, figure_7
@@ -34,29 +34,23 @@ def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
     def per_driver(run: SweepRunResult) -> float | None:
         return None if run.throughput_per_s is None else run.throughput_per_s / run.drivers
 
+    def shown(spread: RepetitionSpread) -> str:
+        ends = f"{large(spread.low, '')} to {large(spread.high, '')}"
+        return f"{large(spread.median, 'events/s')} ({ends}, runs: {spread.count})"
+
     drivers = Axis("drivers per proxy", ticks=tuple(sorted({per_proxy(run) for run in runs})))
-    peaks = {
-        count: max(
-            (
-                each.mean
-                for each in grouped(
-                    [run for run in runs if len(run.regions) == count],
-                    per_proxy,
-                    lambda run: run.throughput_per_s,
-                ).values()
-            ),
-            default=None,
-        )
-        for count in proxies
-    }
-    comparisons = tuple(
-        PaperComparison(
-            f"Peak throughput, {named(count)}",
-            paper_value(PAPER, "peak" if count == 3 else "peak-fewer") or "",
-            large(peak, "events/s"),
-        )
-        for count, peak in peaks.items()
-    )
+    comparisons = []
+    for count in proxies:
+        of_count = [run for run in runs if len(run.regions) == count]
+        spreads = grouped(of_count, per_proxy, lambda run: run.throughput_per_s)
+        peak = max(spreads.values(), key=lambda spread: spread.median, default=None)
+        paper = paper_value(PAPER, "peak" if count == 3 else "peak-fewer") or ""
+        ours = NOT_MEASURED if peak is None else shown(peak)
+        comparisons.append(PaperComparison(f"Peak throughput, {named(count)}: median, range", paper, ours))
+        comparisons += [
+            PaperComparison(f"{named(count)}, drivers of each: {each:g}", UNSAID, shown(spread))
+            for each, spread in spreads.items()
+        ]
     whole = SweepChart(
         "figure-4a",
         "Throughput by drivers",
@@ -65,7 +59,7 @@ def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
         lines_of(runs, per_proxy, lambda run: len(run.regions), lambda run: run.throughput_per_s, named),
         of="figure 4a",
         references=(_peak(),),
-        comparisons=comparisons,
+        comparisons=tuple(comparisons),
     )
     each = SweepChart(
         "figure-4b",

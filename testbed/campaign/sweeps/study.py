@@ -120,7 +120,7 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
         if seed not in directory.done(record.seeds)
     ]
     try:
-        if master is not None and jobs:
+        if master is not None and not master.startswith("local") and jobs:
             problems += _on_cluster(jobs, path, master)
         elif len(jobs) > 1 and (is_list or _at_once(jobs[0]) > 1):
             for at_once, group in groupby(sorted(jobs, key=_at_once, reverse=True), _at_once):

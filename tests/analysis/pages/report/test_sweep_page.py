@@ -47,6 +47,12 @@ def test_figure_4_has_a_line_for_each_number_of_proxies_with_a_band_over_repeats
     for line in whole.series:
         assert all(low < y < high for low, y, high in zip(line.low, line.y, line.high, strict=True))
     assert (whole.references[0].low, whole.references[0].high) == (2.6e6, 2.7e6)
+    points = {row.what: row.ours for row in whole.comparisons}
+    assert len(points) == 3 + 3 * 5
+    assert points["Peak throughput, 3 proxies: median, range"] in {
+        points[name] for name in points if name[0] == "3"
+    }
+    assert all(text.endswith("runs: 5)") for text in points.values())
     per_driver = found["figure-4b"].series[2]
     assert per_driver.y[1] == pytest.approx(whole.series[2].y[1] / 6)  # 2 drivers at each of 3 proxies
 
