@@ -138,7 +138,9 @@ def _peak_bytes() -> int:
 BYTES_PER_NODE = 60_000
 """Measured with 100,000 nodes of Scribe and all groups: 3.5 GB, plus a margin."""
 BYTES_PER_PEER, BYTES_PER_SUBSCRIPTION = 120_000, 60_000
-"""Measured with 10,000 peers of Meghdoot: 4.2 GB with 50,000 subscriptions, 9.2 GB with 150,000."""
+"""Measured with Meghdoot: 3 to 5 GB with 10,000 peers and 50,000 subscriptions; 0.8 GB with 1,000 peers and
+25,000 subscriptions, 3.2 GB with 100,000.
+"""
 BYTES_LEAST = 1 << 30
 
 
