@@ -143,8 +143,8 @@ class Processes:
         self._tell({"do": "go", "start_ns": start_ns, "late_us": late_us, "name": name})
 
     def stop_drivers(self) -> None:
-        """Make drivers stop publishing."""
-        self._tell({"do": "stop_drivers"})
+        """Make drivers stop publishing, unless they died with the launcher."""
+        self._tell({"do": "stop_drivers"}, strict=False)
 
     def signal(self, name: str, number: int, *, ends: bool) -> None:
         """Send a signal to one node process and all processes that it started.

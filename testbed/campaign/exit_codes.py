@@ -36,7 +36,7 @@ EXPECTED_ERRORS = (InputError, AnalysisError, TestbedError, OSError)
 
 def exit_code_of(error: Exception) -> int | None:
     """Return the exit code of an expected error; None for a defect."""
-    if isinstance(error, OSError) and error.errno in REFUSED:
+    if _refusal(error) is not None:
         return MACHINE
     codes = {
         InputError: BAD_INPUT,
@@ -54,11 +54,16 @@ def line_of(error: Exception) -> str:
 
 
 def _text_of(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in REFUSED:
-        why = os.strerror(error.errno)
-        return (
-            f"{os.fsdecode(error.filename)}: {why}"
-            if error.filename is not None
-            else f"cannot continue: {why}"
-        )
-    return str(error)
+    refusal = _refusal(error)
+    if refusal is None:
+        return str(error)
+    why = os.strerror(refusal.errno or 0)
+    return (
+        f"cannot continue: {why}" if refusal.filename is None else f"{os.fsdecode(refusal.filename)}: {why}"
+    )
+
+
+def _refusal(error: Exception) -> OSError | None:
+    """Return the operating system's refusal that is this error, or made an analysis fail."""
+    cause = error.__cause__ if isinstance(error, AnalysisError) else error
+    return cause if isinstance(cause, OSError) and cause.errno in REFUSED else None

@@ -3,7 +3,7 @@
 Inside the sandbox this is the only writer of run.json. The file is written at every phase, so that after a
 crash it shows how far the run got. During measurement a thread writes it, because a synchronised write can
 block on the disk. A small reserve file is removed when the disk is full, so that the end of such a run can be
-recorded too. If a sandbox died, the process that started it records the outcome (`record_crash`).
+recorded too. If a sandbox died, the process that started it records the outcome (`record_end`).
 """
 
 import asyncio
@@ -109,10 +109,13 @@ class RunRecordWriter:
             write_whole(self.directory.run_json, text)
 
 
-def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}", *, hung: bool = False) -> RunRecord:
-    """Return the run's record; if a dead sandbox left it without outcome, record a crash.
+def record_end(
+    run: RunDirectory, log: str = f"logs/{RUNNER_LOG}", *, hung: bool = False, by_user: bool = False
+) -> RunRecord:
+    """Return the run's record; if a dead sandbox left it without outcome, record a crash or an interruption.
 
     log: the log file that problems refer to. hung: whether it was killed because it did not show life.
+    by_user: whether the user had it killed.
     """
     record = run.read_run()
     if record.outcome is not None:
@@ -121,8 +124,8 @@ def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}", *, hung: bo
     reason = f"the run {how} while {record.phase}: see {log}"
     settled = replace(
         record,
-        outcome=Outcome.CRASHED,
-        problems=(*record.problems, reason),
+        outcome=Outcome.INTERRUPTED if by_user else Outcome.CRASHED,
+        problems=(*record.problems, f"killed by the user while {record.phase}" if by_user else reason),
         times=replace(record.times, ended_ns=time.time_ns()),
     )
     write_record(run.run_json, settled)

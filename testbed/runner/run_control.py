@@ -25,7 +25,7 @@ from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
-from testbed.execution.record import RUNNER_LOG, record_crash
+from testbed.execution.record import RUNNER_LOG, record_end
 from testbed.interrupts import handling
 from testbed.network.routing.daemons import check_routing, routing_versions
 from testbed.programs import check_needs, versions_of
@@ -112,6 +112,14 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
     Raises MachineError or TestbedError if the run broke before there was anything to analyse,
     KeyboardInterrupt after a second Ctrl-C.
     """
+    try:
+        return _in_sandbox(run, follow, prompt)
+    except KeyboardInterrupt:
+        record_end(run, by_user=True)
+        raise
+
+
+def _in_sandbox(run: RunDirectory, follow: Follow, prompt: str | None) -> RunResult:
     every = prompt is not None and why_no_groups() is None  # the user may throttle any process
     command = python_command("testbed.runner", str(run.path.resolve()), *filter(None, [prompt]))
     stdin = subprocess.DEVNULL if prompt is None else sys.stdin
@@ -136,7 +144,7 @@ def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> 
             if message.get("did") == "prompt":
                 user.at_prompt = message["open"]
                 sandbox.channel.post({"do": "open"})
-    record = record_crash(run, hung=sandbox.channel.hung)
+    record = record_end(run, hung=sandbox.channel.hung)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
     return RunResult(record, by_user=user.asked)

@@ -152,14 +152,14 @@ def _job(directory: StudyDirectory, record: StudyRecord, seed: int) -> Job:
 
 def _sweep(directory: SweepDirectory) -> str | None:
     """Make the runs of a sweep that are not done; return its problem. Raises KeyboardInterrupt."""
-    if directory.read().complete:
-        return None
-    try:
-        record, outcome = continue_sweep(directory)
-    except (MachineError, AnalysisError) as error:
-        return f"{directory.name}: {error}"
-    if outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt
+    record = directory.read()
+    if not record.complete:
+        try:
+            record, outcome = continue_sweep(directory)
+        except (MachineError, AnalysisError) as error:
+            return f"{directory.name}: {error}"
+        if outcome is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
     verdict = verdict_of(record)
     return None if verdict == "passed" else f"{directory.name} {verdict}: see {directory.report_html}"
 
@@ -225,7 +225,7 @@ def _on_cluster(jobs: Sequence[Job], folder: Path, master: str) -> list[str]:
     reporting.start()
     try:
         with Cluster(master) as cluster:
-            problems = cluster.each(execute_seed, seeds, folder, partial(click.echo, err=True))
+            problems = cluster.each(execute_seed, seeds, folder.absolute(), partial(click.echo, err=True))
     finally:
         over.set()
         reporting.join()

@@ -19,7 +19,7 @@ from experiments.records.json_files import write_json
 from experiments.records.run_record import Outcome
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.execution.record import RUNNER_LOG, record_crash
+from testbed.execution.record import RUNNER_LOG, record_end
 from testbed.json_lines import Message, line_of
 from testbed.machines import run_folders
 from testbed.machines.agent.attachment import PASSING, Attachment, RetainedMessages
@@ -94,7 +94,7 @@ class Supervisor:
         """Return the run's outcome, from its run.json if that can be read."""
         try:
             hung = self._sandbox is not None and self._sandbox.channel.hung
-            outcome = record_crash(self._run, RUNNER_LOG, hung=hung).outcome
+            outcome = record_end(self._run, RUNNER_LOG, hung=hung).outcome
         except (OSError, InputError) as error:
             self._send(
                 {"did": "problem", "text": f"the run's outcome cannot be recorded: {_error_text(error)}"}

@@ -196,7 +196,7 @@ def test_seeds_of_a_study_run_on_a_cluster_as_here(cluster, folder):
     numbers = {}
     for name, options in (("here", []), ("there", ["--master", cluster.url])):
         out = folder / name
-        command = ["study", "scribe-depth", "--set", "nodes=200", "--repeat", "2", "--out", str(out)]
+        command = ["study", "scribe-depth", "--set", "nodes=200", "--repeat", "2", "--out", name]
         code, said = ended(run_command([*command, *options], folder, cluster))
         assert code == 0, said
         assert ("executors work in" in said) == (name == "there")

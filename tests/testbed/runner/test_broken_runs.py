@@ -11,13 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from experiments.child_python import python_command
 from tests.testbed.leftovers import process_running, wait_until
 from tests.testbed.runner.live import CUT_FOR_GOOD, PID_1, RELAY, UNSHARE, LiveRun
 
 pytestmark = pytest.mark.network
 
-VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY, "stopped": RELAY}
+LAUNCHER = tuple(python_command("node.tcp.launcher"))
+VICTIMS = {
+    "the launcher": LAUNCHER,
+    "the CLI": (),
+    "unshare": UNSHARE,
+    "PID 1": PID_1,
+    "the relay": RELAY,
+    "stopped": RELAY,
+}
 KILLS = {
+    "the launcher": ("running",),
     "the CLI": ("running",),
     "unshare": ("running",),  # with it, and with PID 1, the kernel ends everything
     "PID 1": ("building",),
@@ -102,7 +112,9 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path):
         run.until("draining")
         run.process.send_signal(signal.SIGINT)
         assert run.wait() == 130, run.said
-        assert run.record()["phase"] != "collected"
+        record = run.record()
+        assert record["phase"] != "collected"
+        assert (record["outcome"], record["problems"][-1][:18]) == ("interrupted", "killed by the user")
         run.assert_nothing_left()
 
 

@@ -323,6 +323,14 @@ def test_a_list_of_studies_survives_a_failed_one_and_resumes_it(tmp_path, capsys
     assert page.count("| Unique zones |") == 2
 
 
+def test_a_sweep_that_did_not_pass_is_a_problem_whenever_its_list_is_resumed(tmp_path, capsys):
+    outage = read_experiment("link-failure-paper", (*SHORT, "expect=[events.published > 100000]"))
+    folder = study.run_studies([], [outage], [1], tmp_path)
+    for _ in range(2):
+        assert run(["study", "--resume", str(folder)]) == 1
+        assert "problem: 01-link-failure-paper failed: see" in capsys.readouterr().err
+
+
 def test_every_sweep_of_the_papers_can_be_resumed_from_its_record(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep_run, "execute", lambda sweep, analyze: Outcome.INTERRUPTED)
     folder = study.run_studies([], planned_sweeps(None, []), [1], tmp_path)
