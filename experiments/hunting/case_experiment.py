@@ -22,7 +22,7 @@ from experiments.overrides import with_value
 from experiments.parameters import is_durable
 from experiments.planned.nemesis_schedule import regions_of
 from experiments.records.summary import STREAMS_MAX
-from experiments.roles import DEFAULT
+from experiments.roles import as_in_file
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.workload import named_streams
 from topologies.document import Document
@@ -43,7 +43,7 @@ def hunt_base(experiment: Experiment) -> Experiment:
     for field in (*OF_MANY_RUNS, "nemesis", "faults", "arrivals", "departures"):
         data.pop(field, None)
     data["expect"] = [each for each in data.get("expect", ()) if str(each).startswith(LOOKED_AT)]
-    return Experiment.model_validate(_shorter(data))
+    return Experiment.model_validate(_with_short_roles(data))
 
 
 def experiment_of(base: Experiment, case: HuntCase, topology: Topology) -> Experiment:
@@ -54,7 +54,7 @@ def experiment_of(base: Experiment, case: HuntCase, topology: Topology) -> Exper
         fault for each in named_disturbances(case.disturbances) for fault in faults_of(*each, of_region)
     ]
     faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
-    data = _shorter(experiment.to_json())
+    data = _with_short_roles(experiment.to_json())
     if forgetful := forgetting_regions(experiment, case):
         spared = (LOST, TWICE) if _is_outlived(experiment, topology) else (LOST,)
         theirs, others = _streams(experiment, topology, forgetful)
@@ -113,7 +113,7 @@ def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:
     """Set these values by dotted path. Raises InputError if they are impossible."""
     if not settings:
         return base
-    document = Document(HUNTED, _shorter(base.to_json()), {})
+    document = Document(HUNTED, _with_short_roles(base.to_json()), {})
     for path, value in settings.items():
         document = with_value(document, path, value, HUNTED)
     return _validated(document.data)
@@ -204,11 +204,8 @@ def _each(each: HuntDisturbance, name: str) -> Iterator[tuple[str, str]]:
         yield process, name if len(each.target) == 1 else f"{name}-{process.replace('/', '-')}"
 
 
-def _shorter(data: dict[str, Any]) -> dict[str, Any]:
-    """Shorten roles that are the same in all regions, so that `--set` paths reach them."""
-    if list(data["roles"]) == [DEFAULT]:
-        return {**data, "roles": data["roles"][DEFAULT]}
-    return data
+def _with_short_roles(data: dict[str, Any]) -> dict[str, Any]:
+    return {**data, "roles": as_in_file(data["roles"])}
 
 
 def _validated(data: Any) -> Experiment:

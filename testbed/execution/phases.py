@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class World(Protocol):
-    """Processes and a network. plan: the part that is executed here. record: of the run so far."""
+    """Processes and a network. plan: the part that is executed here. record: the run's record so far."""
 
     plan: Plan
     record: RunRecordWriter

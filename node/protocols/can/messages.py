@@ -142,32 +142,40 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A request to become a replica: to have copies of all data in the sender's zones."""
+class SenderMessage:
+    """Any message that has only the sender's id."""
 
-    reads: ClassVar = ("{id}",)
+    reads: ClassVar[tuple[str, ...]] = ("{id}",)
 
     id: Sender
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRequest(Copy):
+class Copy(SenderMessage):
+    """A request to become a replica: to have copies of all data in the sender's zones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest(SenderMessage):
     """A request for the receiver's zones. Answered by CLAIMs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(SenderMessage):
     """The sender is alive and has the zones that it claimed last. If they are unknown: CLAIM_REQUEST."""
 
     reads: ClassVar = ("{id}", "#{sequence}")
 
-    id: Sender
     sequence: Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Disown(Heartbeat):
+class Disown(SenderMessage):
     """The end of the replica relation between sender and receiver, in either direction."""
+
+    reads: ClassVar = ("{id}", "#{sequence}")
+
+    sequence: Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,14 +117,19 @@ class LeafAnswer(LeafProbe):
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """A sign of life to the left neighbour on the ring."""
+class SenderMessage:
+    """Any message that has only the sender's id."""
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye(Heartbeat):
+class Heartbeat(SenderMessage):
+    """A sign of life to the left neighbour on the ring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye(SenderMessage):
     """The sender stops and will not answer; sent to all nodes that it knows."""
 
 

@@ -15,7 +15,7 @@ from experiments.hunting.case import HuntCase, case_from_json, case_to_json
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.model import Experiment
 from experiments.records.json_files import read_json, write_json
-from experiments.roles import DEFAULT
+from experiments.roles import as_in_file
 from testbed.campaign.hunting.counts import ReplayCounts, write_counts
 from testbed.campaign.hunting.sentence import signature
 from testbed.campaign.hunting.trials import case_request
@@ -117,8 +117,7 @@ def read_finding(folder: Path) -> dict[str, Any]:
 def experiment_yaml(base: Experiment, case: HuntCase, said: str, name: str) -> str:
     """Return the experiment of a case as YAML, in the form in which people write it."""
     data = case_request(base, case).experiment.to_json()
-    if list(data["roles"]) == [DEFAULT]:
-        data["roles"] = data["roles"][DEFAULT]
+    data["roles"] = as_in_file(data["roles"])
     for field in ("captures", "paper", "on", "repeat"):
         data.pop(field, None)
     data["name"] = name
