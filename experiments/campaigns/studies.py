@@ -12,6 +12,7 @@ from topologies.quantities import quantity_of, yaml_name
 if TYPE_CHECKING:
     from experiments.campaigns.studydir import StudyRecord
     from experiments.loader import ExperimentFile
+    from node.core.declaration import Study
 
 StudyPlan = tuple[str, str, dict[str, Any]]
 """System, study and all of its parameters."""
@@ -42,25 +43,53 @@ def planned_studies(document: str | None, overrides: Sequence[str]) -> list[Stud
     overrides: `name=value`, for each study that has the parameter. Raises InputError.
     """
     given = _values(overrides)
-    names = {name for name, _ in listed_studies(document)}
-    chosen = [
-        (owner, name, study)
-        for owner in systems()
-        for name, study in studies_of(owner).items()
-        if name in names
-    ]
-    known = {yaml_name(field.name) for _, _, study in chosen for field in fields(study.parameters)}
-    if unknown := sorted(set(given) - known):
-        raise InputError("--set", None, unknown[0], "none of the studies has such a parameter")
     plans: list[StudyPlan] = []
-    for owner, name, study in chosen:
-        own = {yaml_name(field.name) for field in fields(study.parameters)}
-        mine = {name: value for name, value in given.items() if name in own}
+    for owner, name, study in _studies_after(document):
+        mine = {key: value for key, value in given.items() if key in _parameters(study)}
         for point in study.points:
             plan = _plan(owner, name, {**point, **mine})
             if plan not in plans:
                 plans.append(plan)
     return plans
+
+
+def settings_of_lists(document: str | None, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which overrides are of studies, and which of experiments, for a list of both after a paper.
+
+    One that both have, as `duration=20s`, is of both. Raises InputError if neither has it.
+    """
+    from experiments.model import Experiment  # noqa: PLC0415 - keeps listing quick
+
+    after = [study for _, _, study in _studies_after(document)]
+    has_sweeps = bool(planned_sweeps(document, ()))
+    studies, experiments = list[str](), list[str]()
+    for override in overrides:
+        name = override.partition("=")[0]
+        is_study = any(name in _parameters(study) for study in after)
+        is_experiment = name.partition(".")[0] in map(yaml_name, Experiment.model_fields)
+        if is_study:
+            studies.append(override)
+        if is_experiment and has_sweeps:
+            experiments.append(override)
+        if is_experiment and not is_study and not has_sweeps:
+            raise InputError(f"--set {override}", None, "", f"no experiment has figures of {document}")
+        if not is_study and not is_experiment:
+            problem = "neither the studies nor the experiments have it"
+            raise InputError("--set", None, name, problem)
+    return studies, experiments
+
+
+def _studies_after(document: str | None) -> "Iterator[tuple[str, str, Study]]":
+    """Yield system, name and study."""
+    names = {name for name, _ in listed_studies(document)}
+    for owner in systems():
+        for name, study in studies_of(owner).items():
+            if name in names:
+                yield owner, name, study
+
+
+def _parameters(study: "Study") -> set[str]:
+    return {yaml_name(field.name) for field in fields(study.parameters)}
 
 
 def planned_sweeps(document: str | None, overrides: Sequence[str]) -> "list[ExperimentFile]":

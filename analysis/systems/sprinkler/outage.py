@@ -40,7 +40,11 @@ def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
         return ()
     cut_s, healed_s = (float(faults[kind]["requested_s"]) for kind in ("cut", "restore"))
     delays = {region: _means(run, "latency", "mean_ms", origin=region) for region in (others[0], near)}
-    level = per_s / per_s[(at_s >= SETTLED_S) & (at_s < cut_s)].mean()
+    comparisons: list[PaperComparison] = []
+    if all(_is_whole(starts_s, cut_s, healed_s) for starts_s, _ in [(at_s, per_s), *delays.values()]):
+        level = per_s / per_s[(at_s >= SETTLED_S) & (at_s < cut_s)].mean()
+        comparisons += _throughput(at_s, level, cut_s, healed_s)
+        comparisons += _latency(list(delays.values()), cut_s, healed_s)
     latency = [
         sweep_series(f"from {region}", place, x=x, y=y)
         for place, (region, (x, y)) in enumerate(delays.items())
@@ -54,10 +58,7 @@ def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
             throughput,
             (sweep_series("throughput", 0, x=at_s, y=per_s),),
             of="figure 7a",
-            comparisons=(
-                *_throughput(at_s, level, cut_s, healed_s),
-                *_latency(list(delays.values()), cut_s, healed_s),
-            ),
+            comparisons=tuple(comparisons),
         ),
         SweepChart(
             "figure-7b",
@@ -68,6 +69,17 @@ def figure_7(sweep: SweepResults) -> tuple[SweepChart, ...]:
             of="figure 7b",
         ),
     )
+
+
+def _is_whole(at_s: Values, cut_s: float, healed_s: float) -> bool:
+    """Return whether events arrived before the outage, at its begin and end, and after it."""
+    periods = (
+        (SETTLED_S, cut_s),
+        (cut_s, min(cut_s + GLITCH_S, healed_s)),
+        (max(cut_s, healed_s - GLITCH_S), healed_s),
+        (healed_s, healed_s + GLITCH_S),
+    )
+    return all(((at_s >= begin_s) & (at_s < end_s)).any() for begin_s, end_s in periods)
 
 
 def _means(run: SweepRunResult, table: str, column: str, **where: str) -> tuple[Values, Values]:

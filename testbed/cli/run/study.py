@@ -57,14 +57,15 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     Without STUDY, list the studies. With --repeat, seeds run in parallel, as many as fit into
     memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
-    --all and --paper take no STUDY. They also run the experiments with figures of the papers (for
-    these, --set takes dotted paths), and write a page for each paper, in Markdown.
+    --all and --paper take no STUDY. They also run the experiments with figures of the papers, and
+    write a page for each paper, in Markdown. --set takes fields of these experiments, too.
     """
     from experiments.campaigns.studies import (
         chosen_study,
         listed_studies,
         planned_studies,
         planned_sweeps,
+        settings_of_lists,
     )
 
     is_list = is_all or paper is not None
@@ -85,11 +86,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     with handling({signal.SIGTERM: interrupt}):
         seeds = range(seed, seed + repeat)
         if resume is None and is_list:
-            plans = planned_studies(paper, [each for each in overrides if not _is_dotted(each)])
-            dotted = [each for each in overrides if _is_dotted(each)]
-            sweeps = planned_sweeps(paper, dotted)
-            if dotted and not sweeps:
-                raise InputError(f"--set {dotted[0]}", None, "", f"no experiment has figures of {paper}")
+            of_studies, of_experiments = settings_of_lists(paper, overrides)
+            plans = planned_studies(paper, of_studies)
+            sweeps = planned_sweeps(paper, of_experiments)
             if not plans and not sweeps:
                 problem = f"no study is after a paper {paper!r:.40}; `cutset study` lists all"
                 raise InputError("--paper", None, "", problem)
@@ -97,8 +96,3 @@ def command(  # noqa: PLR0917 (click passes them by name)
         if resume is None:
             resume = new_study(chosen_study(str(study), overrides), seeds, out)
         return resume_study(resume, is_published=publish, master=master)
-
-
-def _is_dotted(override: str) -> bool:
-    """Return whether an override is of an experiment's field, by dotted path."""
-    return "." in override.partition("=")[0]

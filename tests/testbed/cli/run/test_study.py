@@ -15,6 +15,7 @@ from experiments.campaigns.studies import (
     listed_studies,
     planned_studies,
     planned_sweeps,
+    settings_of_lists,
 )
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.campaigns.sweepdir import SweepDirectory
@@ -170,9 +171,10 @@ def test_routes_are_longer_in_larger_overlays_and_converge(tmp_path):
         (["--resume", "no-parameter"], "study.json: parameters.nods: scribe-groups has no such parameter"),
         (["--resume", "no-value"], "study.json: parameters.nodes: should be from 32"),
         (["--paper", "kafka"], "no study is after a paper 'kafka'"),
-        (["--all", "--set", "pears=3"], "pears: none of the studies has such a parameter"),
+        (["--all", "--set", "pears=3"], "pears: neither the studies nor the experiments have it"),
         (["--all", "scribe-groups"], "give a study, or --all, or --paper NAME"),
         (["--all", "--paper", "scribe"], "give a study, or --all, or --paper NAME"),
+        (["--paper", "sprinkler", "--set", "duration=2"], "duration: "),
         (["--paper", "meghdoot", "--set", "workload.rate=5/s"], "no experiment has figures of meghdoot"),
         (["--set", "nodes=40"], "give a study, or --all, or --paper NAME"),
         (["--resume", ".", "--seed", "2"], "resumes what was begun"),
@@ -331,6 +333,18 @@ def test_a_sweep_that_did_not_pass_is_a_problem_whenever_its_list_is_resumed(tmp
         assert "problem: 01-link-failure-paper failed: see" in capsys.readouterr().err
 
 
+def test_a_run_without_events_after_the_cut_has_a_page_without_figures_of_it(tmp_path, capsys):
+    kills = [f"{{at: 6s, kill: {region}/driver-0}}" for region in ("r0", "r1", "r2", "r3")]
+    ended = "faults=[{name: cut, at: 6s, cut: [r2, r3]}, {name: restore, at: 7s, restore: [r2, r3]}"
+    outage = read_experiment("link-failure-paper", (*TINY, ", ".join([ended, *kills]) + "]"))
+    folder = study.run_studies([], [outage], [1], tmp_path)
+    run(["study", "--resume", str(folder)])
+    assert "Traceback" not in capsys.readouterr().err
+    page = (folder / "sprinkler.md").read_text()
+    assert "| Runs | 1" in page
+    assert "Brief drop in throughput" not in page
+
+
 def test_every_sweep_of_the_papers_can_be_resumed_from_its_record(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep_run, "execute", lambda sweep, analyze: Outcome.INTERRUPTED)
     folder = study.run_studies([], planned_sweeps(None, []), [1], tmp_path)
@@ -345,6 +359,10 @@ def test_all_studies_have_every_point_of_their_papers():
     plans = planned_studies(None, [])
     assert {name for _, name, _ in plans} == {name for name, _ in listed_studies()}
     assert [given["peers"] for _, name, given in plans if name == "meghdoot-stocks"] == [100, 1_000, 10_000]
+    assert settings_of_lists(None, ["duration=9s", "peers=5", "workload.rate=5/s"]) == (
+        ["duration=9s", "peers=5"],
+        ["duration=9s", "workload.rate=5/s"],
+    )
     meghdoot = planned_studies("meghdoot-2004", ["peers=50"])
     assert {system for system, _, _ in meghdoot} == {"meghdoot"}
     assert [given["peers"] for _, name, given in meghdoot if name == "meghdoot-stocks"] == [50]
