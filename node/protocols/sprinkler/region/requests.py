@@ -5,7 +5,8 @@ A NOTIFY of events that are not yet requested is answered by a REQUEST to the no
 next advances. Events directly after cnt are delivered (deliverEvent); requested events that arrive early
 wait, within a limit. Missing events are requested from the proxy (requestFromProxy): when an answer ends with
 gaps, when its peer is lost, or when nothing arrives from the peer for the request timeout. So are events that
-the proxy advertised a request timeout ago and that no NOTIFY has reported since.
+the proxy advertised, if no NOTIFY of their stream arrives for the request timeout. (If NOTIFYs of earlier events
+arrive, the region is only slow: requests to the proxy from all of its clients would make it slower.)
 
 A client that is far behind requests a window at a time, the number of events that fit in the limit by their
 size; events that peers have discarded are requested from the proxy directly. cnt and next themselves are in
@@ -54,7 +55,8 @@ class Requests:
         window = max(1, self._share_bytes // ASSUMED_EVENT_BYTES)
         self.streams = {stream: StreamProgress(stream, window) for stream in numbers}
         self._came_us: dict[SprinklerChannel, int] = {}  # when events last arrived from each channel
-        self._advertised: tuple[int, Sequence[Counter]] | None = None  # by the proxy: time and counters
+        # by the proxy: when, and each counter with the latest one of a NOTIFY at that time
+        self._advertised: tuple[int, list[tuple[Counter, int]]] | None = None
 
     # --- Transitions of Fig. 3
 
@@ -144,9 +146,12 @@ class Requests:
             self.request_from_proxy(progress)
 
     def advertised(self, counters: Sequence[Counter]) -> None:
-        """Store the proxy's counters. They act as a NOTIFY only if no other arrives within the timeout."""
+        """Store the proxy's counters. A stream's acts as a NOTIFY only if no other arrives in the timeout."""
         if self._advertised is None:
-            self._advertised = (self._node.now_us, counters)
+            known = [
+                (each, self.streams[each.stream].heard) for each in counters if each.stream in self.streams
+            ]
+            self._advertised = (self._node.now_us, known)
 
     def sweep(self) -> None:
         """Give up silent peers, and check for missed NOTIFYs; called periodically."""
@@ -163,8 +168,9 @@ class Requests:
                 self._redirect_to_proxy(progress, stalled)
         proxy = self._node.proxy_channel()
         if self._advertised and proxy and now_us - self._advertised[0] >= self._timeout_us:
-            counters, self._advertised = self._advertised[1], None
-            self.receive_notify(proxy, Notify(tuple(counters)))
+            known, self._advertised = self._advertised[1], None
+            missed = [each for each, heard in known if self.streams[each.stream].heard == heard]
+            self.receive_notify(proxy, Notify(tuple(missed)))
 
     def resume(self) -> None:
         """Request again, after a pause."""

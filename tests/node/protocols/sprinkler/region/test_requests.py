@@ -229,6 +229,21 @@ def test_the_proxys_advertisement_is_a_notification_without_a_timely_other_one()
     assert node.asked() == [("proxy", 1, 10)]
 
 
+def test_in_a_slow_region_nothing_is_requested_because_of_an_advertisement():
+    node = Node()
+    node.requests.advertised([Counter(0, 10)])
+    node.notified(A, 4)
+    assert node.asked() == [("a", 1, 4)]
+    node.came(A, 1, 4)
+    node.now_us = TIMEOUT_US
+    node.requests.sweep()
+    assert node.asked() == []
+    node.requests.advertised([Counter(0, 10)])
+    node.now_us = 2 * TIMEOUT_US
+    node.requests.sweep()
+    assert node.asked() == [("proxy", 5, 10)]
+
+
 def test_a_client_far_behind_requests_a_window_at_a_time():
     node = Node()
     node.came(A, 1, 10)  # 10 bytes each: 10,000 events are a window
