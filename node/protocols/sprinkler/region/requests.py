@@ -5,8 +5,8 @@ A NOTIFY of events that are not yet requested is answered by a REQUEST to the no
 next advances. Events directly after cnt are delivered (deliverEvent); requested events that arrive early
 wait, within a limit. Missing events are requested from the proxy (requestFromProxy): when an answer ends with
 gaps, when its peer is lost, or when nothing arrives from the peer for the request timeout. So are events that
-the proxy advertised, if no NOTIFY of their stream arrives for the request timeout. (If NOTIFYs of earlier events
-arrive, the region is only slow: requests to the proxy from all of its clients would make it slower.)
+the proxy advertised, if no NOTIFY of their stream arrives for the request timeout. If NOTIFYs of earlier
+events arrive, the region is slow, and requests to the proxy from all of its clients would make it slower.
 
 A client that is far behind requests a window at a time, the number of events that fit in the limit by their
 size; events that peers have discarded are requested from the proxy directly. cnt and next themselves are in
