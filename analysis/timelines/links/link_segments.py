@@ -126,22 +126,27 @@ def match(near: LinkSide, far: LinkSide) -> SegmentMatch:
 def _origins(near: LinkSide, far: LinkSide, pairs: tuple[Ints, Ints], damaged: Ints) -> Ints:
     """Return for each damaged far segment the near one that differs in one part of the key only, or -1.
 
-    If several do, it is the one nearest in time, by the other segments' passage.
+    If several do, it is the one nearest to its place in the order of departure, as the segments that arrived
+    before and after it tell. (Times of departure do not suffice: datagrams sent together have one.)
     """
-    order = np.argsort(far.t_ns[pairs[1]])
-    passage = far.t_ns[pairs[1]][order], near.t_ns[pairs[0]][order]
-    due_ns = np.interp(far.t_ns[damaged], *passage)
+    order = np.lexsort((pairs[0], far.t_ns[pairs[1]]))
+    sent, arrived_ns = pairs[0][order], far.t_ns[pairs[1]][order]
+    at_ns, last = far.t_ns[damaged], len(sent) - 1
+    before = np.maximum(np.searchsorted(arrived_ns, at_ns, "left") - 1, 0)
+    after = np.minimum(np.searchsorted(arrived_ns, at_ns, "right"), last)
+    part_passed = (at_ns - arrived_ns[before]) / np.maximum(arrived_ns[after] - arrived_ns[before], 1)
+    due = sent[before] + part_passed * (sent[after] - sent[before])
     found = np.full(len(damaged), -1)
     for part in reversed(range(near.key.shape[1])):
         rest = np.flatnonzero(found < 0)
         if not rest.size:
             break
         known, wanted = (hashes(np.delete(key, part, 1)) for key in (near.key, far.key[damaged[rest]]))
-        order = np.argsort(known)
+        order = np.argsort(known, kind="stable")
         first, end = (np.searchsorted(known[order], wanted, side) for side in ("left", "right"))
         for place in np.flatnonzero(first < end):
             alike = order[first[place] : end[place]]
-            found[rest[place]] = alike[np.abs(near.t_ns[alike] - due_ns[rest[place]]).argmin()]
+            found[rest[place]] = alike[np.abs(alike - due[rest[place]]).argmin()]
     return found
 
 
@@ -168,7 +173,7 @@ def with_copies(near: LinkSide, far: LinkSide, found: SegmentMatch) -> tuple[Lin
     starts = begins(near.frame[row]) | alone[row]
     starts[1:] |= alone[row][:-1]
     there = np.concatenate((place[found.near], place[found.copied] + 1))
-    order = np.argsort(there)
+    order = np.argsort(there, kind="stable")
     both = replace(
         found,
         near=there[order],

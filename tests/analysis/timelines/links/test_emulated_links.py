@@ -64,6 +64,13 @@ def test_a_link_that_duplicates_and_corrupts_as_configured_is_proven(
     assert did.damaged.count > 100
 
 
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_the_original_of_each_damaged_datagram_is_found(seed: int) -> None:
+    change = Change(0, NARROW)
+    [found] = emulate([change], SENT["bundles"], seed=seed, bundled=20).measured([change])
+    assert found.lost.chance == 0
+
+
 @pytest.mark.parametrize("configured", [LOSSY, FULL], ids=["lossy", "full"])
 def test_datagrams_are_distinguished_by_content(configured: LinkParameters) -> None:
     sent, changes = over(configured, "bundles"), [Change(0, configured)]
