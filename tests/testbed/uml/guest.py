@@ -23,6 +23,8 @@ FINIT_MODULE = 313  # x86-64 system call number
 EXIT_LINE = "user-mode linux: the command's exit code is "
 SCRATCH = "/run/scratch"
 HALT_TIMEOUT_S = 10.0
+RECEIVE_BUFFER_BYTES_MAX = 4 << 20
+"""What tests may ask for, so that datagrams wait while their receiver gets no processor."""
 
 
 def mount_all() -> None:
@@ -39,6 +41,11 @@ def enable_controllers() -> None:
     groups = Path("/sys/fs/cgroup")
     subprocess.run(["mount", "-t", "cgroup2", "cgroup2", str(groups)], check=True)
     (groups / "cgroup.subtree_control").write_text("+cpu +memory")
+
+
+def allow_large_receive_buffers() -> None:
+    """Let sockets ask for buffers of RECEIVE_BUFFER_BYTES_MAX; only a kernel's own root may allow it."""
+    Path("/proc/sys/net/core/rmem_max").write_text(str(RECEIVE_BUFFER_BYTES_MAX))
 
 
 def load_modules() -> None:
@@ -83,6 +90,7 @@ def main(order: str, *_: str) -> None:
     try:
         mount_all()
         enable_controllers()
+        allow_large_receive_buffers()
         load_modules()
         code = run(directory, command)
         os.write(1, f"{EXIT_LINE}{code}\n".encode())
