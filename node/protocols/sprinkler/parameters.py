@@ -63,7 +63,7 @@ class SprinklerParameters:
 
     # Memory
     frame_limit_bytes: int = 1_048_576  # a longer frame is refused
-    burst_limit_bytes: int = 262_144  # sent on one connection before it must report that it can take more
+    burst_limit_bytes: int = 65_536  # sent on one connection before it must report that it can take more
     # small messages that wait for a peer; beyond it the peer is disconnected
     control_limit_bytes: int = 1_048_576
     history_limit_bytes: int = 2_147_483_648  # memory for stored events, payload and overhead

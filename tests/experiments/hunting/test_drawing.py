@@ -130,7 +130,7 @@ def test_all_periods_but_those_of_batching_are_sometimes_halved():
 
 def test_memory_limits_that_a_run_reaches_are_drawn_unless_they_limit_a_promise():
     knobs = drawn_settings(hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
-    assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.burst_limit"] == ["1B", "64B", "1024B", "32768B", "131072B"]
     assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
     assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
     assert len(knobs["parameters.history_limit"]) == 2

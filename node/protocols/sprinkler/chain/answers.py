@@ -80,6 +80,10 @@ class Answers:
                 del self._open[channel]
                 return
 
+    def is_awaited(self, channel: SprinklerChannel) -> bool:
+        """Return whether the channel has open requests, or answers that it had no room for."""
+        return channel in self._open or channel.awaiting
+
     def forget(self, channel: SprinklerChannel) -> None:
         """Drop the open requests of a lost channel."""
         self._open.pop(channel, None)

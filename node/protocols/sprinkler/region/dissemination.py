@@ -16,11 +16,6 @@ view gossips only in one of `SETTLED_PERIODS` periods, at random: in a region of
 closing connections cost more than events. Unreachable members are removed in every period, and a view that
 lost them is not full.
 
-Interpretation: the paper has "each client" shuffle (3.2). The tail draws its F once in a gossip period
-instead. A newly drawn neighbour lacks the events that are still in transit through the region, and requests
-them, too; with a shuffle time shorter than the transit, the tail sent each event 7 times rather than F = 4
-times, more than its port carries (simulated: 864k events/s a proxy).
-
 Interpretation: the paper notifies along the views' directed graph. This implementation uses both directions,
 as Chainsaw does: a client's neighbours are those in its view and those in whose view it is. For some time,
 some clients are in very few views; with one direction such a client's latency was 0.2 s on average, and a
@@ -85,12 +80,14 @@ class Dissemination:
         self._own, self.proxy = self._neighbourhood.own, self._neighbourhood.proxy
         self._is_proxy = node.role is Role.PROXY
         parameters = node.parameters
-        self._shuffle_us = parameters.gossip_period_us if self._is_proxy else parameters.shuffle_time_us
+        self._shuffle_us = parameters.shuffle_time_us
         own = self.proxy if self._is_proxy else self._own
         self.view = MembershipView(own, self.proxy, node.parameters.view_size, node.rng)
         self._answers = Answers(store, node.send, node.drop)
         self._runs = False
-        self._fanout = ShuffledFanout(parameters.fanout, self._shuffle_us, node.rng, self._neighbours)
+        self._fanout = ShuffledFanout(
+            parameters.fanout, self._shuffle_us, node.rng, self._neighbours, self._answers.is_awaited
+        )
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush

@@ -6,11 +6,30 @@ from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.fanout import ShuffledFanout
 
 
-def test_each_shuffle_time_has_other_targets():
+def fanout_of_two(waiting=()):
     neighbours = [SprinklerChannel(number, f"client-{number}", 0, 1) for number in range(10)]
-    fanout = ShuffledFanout(2, 100, Random(1), lambda: neighbours)
+    fanout = ShuffledFanout(2, 100, Random(1), lambda: neighbours, lambda channel: channel in waiting)
     fanout.start(0)
+    return fanout
+
+
+def test_each_shuffle_time_has_other_targets():
+    fanout = fanout_of_two()
     drawn = {frozenset(fanout.renew(now_us)) for now_us in range(100, 2_000, 100)}
     assert all(len(each) == 2 for each in drawn)
     assert len(drawn) > 10
     assert not fanout.renew(1_999)
+
+
+def test_a_neighbour_that_waits_for_answers_keeps_its_place():
+    waiting = []
+    fanout = fanout_of_two(waiting)
+    waiting.append(slow := fanout.targets[1])
+    others = set()
+    for now_us in range(100, 2_000, 100):
+        (drawn,) = fanout.renew(now_us)
+        assert set(fanout.targets) == {slow, drawn}
+        others.add(drawn)
+    assert len(others) > 5
+    waiting.clear()
+    assert len(fanout.renew(2_000)) == 2
