@@ -21,6 +21,7 @@ is so for all possible clock errors.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import log, sqrt
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ ENOUGH = 10
 """Fewest packets that measure a delay."""
 DISTANCE_PART, DISTANCE_MARGIN = 1.75, 0.01
 """The Kolmogorov distance of the delays from all draws may be this many times that of the farthest of 16
-draws, which independent delays exceed about once in 10,000 times (Massart, Annals of Probability 18, 1990).
+draws, and at least what independent delays exceed with `CHANCE` (Massart, Annals of Probability 18, 1990).
 The margin is for late packets.
 """
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
@@ -269,7 +270,8 @@ def _spread_problems(did: Behaviour) -> list[str]:
     if did.spread is None or did.error_bound_ns is not None or did.spread.frames < WIDTH_FRAMES:
         return []
     measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
-    most = DISTANCE_PART * did.spread.drawn_distance + DISTANCE_MARGIN
+    independent = sqrt(log(2 / CHANCE) / (2 * did.spread.frames))
+    most = max(DISTANCE_PART * did.spread.drawn_distance, independent) + DISTANCE_MARGIN
     if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
         if did.spread.distance <= most:
             return []

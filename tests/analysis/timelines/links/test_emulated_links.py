@@ -71,6 +71,15 @@ def test_the_original_of_each_damaged_datagram_is_found(seed: int) -> None:
     assert found.lost.chance == 0
 
 
+def test_a_link_whose_random_draws_happen_to_be_alike_is_proven() -> None:
+    change = Change(0, SHAKEN)
+    captured = emulate([change], SENT["tcp"], seed=2)
+    [found] = captured.measured([change])
+    assert found.spread is not None
+    assert found.spread.distance > 5 * found.spread.drawn_distance
+    assert captured.verdicts([change]) == [(PROVEN, "")]
+
+
 @pytest.mark.parametrize("configured", [LOSSY, FULL], ids=["lossy", "full"])
 def test_datagrams_are_distinguished_by_content(configured: LinkParameters) -> None:
     sent, changes = over(configured, "bundles"), [Change(0, configured)]
