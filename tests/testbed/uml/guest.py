@@ -24,7 +24,7 @@ EXIT_LINE = "user-mode linux: the command's exit code is "
 SCRATCH = "/run/scratch"
 HALT_TIMEOUT_S = 10.0
 RECEIVE_BUFFER_BYTES_MAX = 4 << 20
-"""What tests may ask for, so that datagrams wait while their receiver gets no processor."""
+"""The limit for tests, so that datagrams wait while their receiver gets no processor."""
 
 
 def mount_all() -> None:
