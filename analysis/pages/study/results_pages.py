@@ -212,11 +212,11 @@ def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint
 
 
 def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> str:
-    """Return the parameters that differ between the points."""
+    """Return the parameters that differ between the points, except those of which a point has all values."""
     differing = [  # a sweep's parameters are those that differ from its file
         name
-        for name in parameters
-        if not all(wanted) or len({str(each[name]) for each in wanted if name in each}) > 1
+        for name, value in parameters.items()
+        if value != "all" and (not all(wanted) or len({str(each[name]) for each in wanted if name in each}) > 1)
     ]
     return ", ".join(
         "some of its points"
