@@ -212,11 +212,12 @@ def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint
 
 
 def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> str:
-    """Return the parameters that differ between the points, except those of which a point has all values."""
+    """Return the parameters that differ between the points. One of value "all" varies within a point."""
     differing = [  # a sweep's parameters are those that differ from its file
         name
         for name, value in parameters.items()
-        if value != "all" and (not all(wanted) or len({str(each[name]) for each in wanted if name in each}) > 1)
+        if value != "all"
+        and (not all(wanted) or len({str(each[name]) for each in wanted if name in each}) > 1)
     ]
     return ", ".join(
         "some of its points"

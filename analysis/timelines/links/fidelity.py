@@ -48,7 +48,7 @@ MEDIAN_NS = LATE_NS
 P99_NS, P99_PART = 5_000_000, 0.10
 RATE_PART = 0.01
 CHANCE = 1e-4
-"""Probability that a link that loses as configured is reported as violated."""
+"""Probability that a link with the configured losses or jitter is reported as violated."""
 UNSEEN_PART = 0.5
 """At most this part of damaged packets is not seen as damaged if bits of headers are flipped as well: of a
 TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhere.
@@ -59,9 +59,9 @@ AS_MEASURED = ("loss", "rate_bits_per_s", "rate_part", "packets", "matched", "le
 ENOUGH = 10
 """Fewest packets that measure a delay."""
 DISTANCE_PART, DISTANCE_MARGIN = 1.75, 0.01
-"""The Kolmogorov distance of the delays from all draws may be this many times that of the farthest of 16
-draws, and at least what independent delays exceed with `CHANCE` (Massart, Annals of Probability 18, 1990).
-The margin is for late packets.
+"""The largest Kolmogorov distance of the delays from all draws: this many times that of the farthest of 16
+draws, or if that is more, what independent delays exceed with probability `CHANCE` (Massart, Annals of
+Probability 18, 1990). The margin is for late packets.
 """
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
 """A spread needs this many frames; it must be within this part of the configured one."""

@@ -1,10 +1,10 @@
 """The F neighbours that a node notifies at once (paper 3.2, Shuffling): drawn again in each shuffle time.
 
 Interpretation: a neighbour that still waits for answers keeps its place. F bounds the load of a node, but if
-its answers take longer than a shuffle time, the load of more and more neighbours adds up: they all ask the
-node that was first to have the events. With the load of figure 7 in a region of 250 clients, four clients
-answered half of all requests, and the region fell behind without end (simulated: ports of 1 Gbit/s, 2.56
-million events of 10 bytes per second); with this rule, 1000 clients keep up.
+answers take longer than a shuffle time, more and more neighbours wait for the same node: they all ask the
+one that was first to have the events. In a region of 250 clients with ports of 1 Gbit/s that receive 2.56
+million events/s of 10 bytes, four clients answered half of all requests, and all fell behind without end;
+with this rule, 1000 clients keep up (simulated).
 
 A node receives F notifications, F - 1 of them redundant, and e^-F of all nodes receive none: with F = 4 and
 46 clients in each of three regions, half of all events wait somewhere for the next ones.
