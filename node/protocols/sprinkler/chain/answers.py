@@ -69,16 +69,16 @@ class Answers:
         else:
             self._drop(channel, "requests more than it reads")
 
-    def serve(self, channel: SprinklerChannel) -> None:
-        """Continue the channel's answers when it has room again."""
+    def serve(self, channel: SprinklerChannel) -> bool:
+        """Continue the channel's answers when it has room again; return whether it had any."""
         waiting = self._open.get(channel)
         if waiting is None:
-            return
-        while channel.open_for_bulk and self._serve_one(channel, waiting[0]):
+            return False
+        while waiting and channel.open_for_bulk and self._serve_one(channel, waiting[0]):
             waiting.popleft()
-            if not waiting:
-                del self._open[channel]
-                return
+        if not waiting:
+            del self._open[channel]
+        return True
 
     def is_awaited(self, channel: SprinklerChannel) -> bool:
         """Return whether the channel has open requests, or answers that it had no room for."""

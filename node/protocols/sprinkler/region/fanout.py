@@ -6,8 +6,10 @@ one that was first to have the events. In a region of 250 clients with ports of 
 million events/s of 10 bytes, four clients answered half of all requests, and all fell behind without end;
 with this rule, 1000 clients keep up (simulated).
 
-A node receives F notifications, F - 1 of them redundant, and e^-F of all nodes receive none: with F = 4 and
-46 clients in each of three regions, half of all events wait somewhere for the next ones.
+A node receives F notifications, F - 1 of them redundant, and e^-F of all nodes receive none: these wait until
+another node draws them. So nodes keep their random offsets, whenever events come: if all drew at the first
+event, those without a notification would wait for a whole shuffle time. With 30 clients in each of three
+regions, F = 4 and a shuffle time of 300 ms the mean latency would be 365 ms, not 177 ms (simulated).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +22,8 @@ Neighbours = Callable[[], Sequence[SprinklerChannel]]
 
 
 class ShuffledFanout:
-    """F random neighbours, replaced at the first notification after each shuffle time.
+    """F random neighbours, replaced at the first notification after each shuffle time, which begins at an
+    offset of this node.
 
     waits: whether a neighbour waits for answers of this node.
     targets: those that are notified at once, at most F.
@@ -40,10 +43,10 @@ class ShuffledFanout:
         self._random = rng.random
         self._neighbours = neighbours
         self._waits = waits
-        self._redraw_us = 0  # when the shuffle time ends
+        self._redraw_us = 0  # when a shuffle time ends
 
     def start(self, now_us: int) -> Sequence[SprinklerChannel]:
-        """Draw the first targets; return them. Nodes shuffle at random offsets."""
+        """Draw the first targets; return them."""
         self.targets = []
         drawn = self.fill()
         self._redraw_us = now_us + int(self._random() * self._shuffle_us)
@@ -53,7 +56,7 @@ class ShuffledFanout:
         """Replace targets whose time is over, unless they wait for answers; return the new ones."""
         if now_us < self._redraw_us:
             return ()
-        self._redraw_us = now_us + self._shuffle_us
+        self._redraw_us = now_us + self._shuffle_us - (now_us - self._redraw_us) % self._shuffle_us
         self.targets = [channel for channel in self.targets if self._waits(channel)]
         return self.fill()
 

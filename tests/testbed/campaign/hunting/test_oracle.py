@@ -22,8 +22,8 @@ from topologies.loader import load_topology
 
 LEAVING = HuntCase(
     654596856,
-    {"duration": "11500ms", "roles.proxy": 1, "workload.rate": "40/s"},
-    (HuntDisturbance("leave", 4_210_000, 1_500_000, ("r2/client-0", "r2/client-1", "r2/client-2")),),
+    {"duration": "11500ms", "roles.proxy": 1, "workload.rate": "200/s"},
+    (HuntDisturbance("leave", 4_270_000, 1_500_000, ("r2/client-0", "r2/client-1", "r2/client-2")),),
 )
 QUICK = HuntCase(1, {"duration": "7s", "workload.rate": "5/s", "topology": "two-regions"}, ())
 

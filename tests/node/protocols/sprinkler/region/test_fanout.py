@@ -6,9 +6,9 @@ from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.fanout import ShuffledFanout
 
 
-def fanout_of_two(waiting=()):
+def fanout_of_two(waiting=(), seed=1):
     neighbours = [SprinklerChannel(number, f"client-{number}", 0, 1) for number in range(10)]
-    fanout = ShuffledFanout(2, 100, Random(1), lambda: neighbours, lambda channel: channel in waiting)
+    fanout = ShuffledFanout(2, 100, Random(seed), lambda: neighbours, lambda channel: channel in waiting)
     fanout.start(0)
     return fanout
 
@@ -18,7 +18,17 @@ def test_each_shuffle_time_has_other_targets():
     drawn = {frozenset(fanout.renew(now_us)) for now_us in range(100, 2_000, 100)}
     assert all(len(each) == 2 for each in drawn)
     assert len(drawn) > 10
-    assert not fanout.renew(1_999)
+    assert not fanout.renew(1_900)
+
+
+def test_nodes_that_hear_of_an_event_at_once_shuffle_at_different_times():
+    first_us = set()
+    for seed in range(20):
+        fanout = fanout_of_two(seed=seed)
+        fanout.renew(10_000)
+        first_us.add(next(now_us for now_us in range(10_001, 10_101) if fanout.renew(now_us)))
+    assert len(first_us) > 10
+    assert max(first_us) - min(first_us) > 50
 
 
 def test_a_neighbour_that_waits_for_answers_keeps_its_place():
