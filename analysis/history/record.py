@@ -116,8 +116,8 @@ def record_from_run(
     names that are not printable.
     """
     ran = run.read_run()
-    summary = run.read_summary() if run.summary_json.exists() else {}
-    verdict = str(summary.get("verdict") or "crashed")
+    summary = run.read_summary() if run.summary_json.exists() else {"verdict": "crashed"}
+    verdict = str(summary.get("verdict"))
     if verdict not in VERDICTS:
         expected = f"expected one of {', '.join(VERDICTS)}"
         raise InputError(str(run.summary_json), None, "verdict", f"{expected}, found {verdict}")

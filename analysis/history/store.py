@@ -9,6 +9,7 @@ This module also turns records into rows.
 
 import os
 from collections.abc import Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ class History:
         self._forget(table)
         rows = self._night(table, record.night)
         if file in self._problems:
-            file.rename(file.with_suffix(".damaged"))
+            names = (file.with_suffix(f".damaged{number or ''}") for number in count())
+            file.rename(next(name for name in names if not name.exists()))
         write_rows(file, pa.concat_tables([rows.filter(pc.not_equal(rows["run"], record.run)), added]))
 
     def _forget(self, *tables: str) -> None:

@@ -105,9 +105,12 @@ def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         kept(run)
 
 
-def test_an_unknown_verdict_is_refused(tmp_path: Path) -> None:
-    run = directory(tmp_path, RUN, {**SUMMARY, "verdict": "degraded"})
-    with pytest.raises(InputError, match=r"summary\.json: verdict: expected one of .*, found degraded"):
+@pytest.mark.parametrize(
+    ("summary", "found"), [({**SUMMARY, "verdict": "degraded"}, "degraded"), ({}, "None")]
+)
+def test_an_unknown_verdict_is_refused(tmp_path: Path, summary: dict[str, Any], found: str) -> None:
+    run = directory(tmp_path, RUN, summary)
+    with pytest.raises(InputError, match=rf"summary\.json: verdict: expected one of .*, found {found}"):
         kept(run)
 
 

@@ -146,6 +146,16 @@ def test_a_damaged_file_affects_only_its_table_and_is_kept(
     assert history.metrics()["run"].to_pylist() == ["a", "a", "b", "b"]
 
 
+def test_each_damaged_file_of_a_night_is_kept(history: History) -> None:
+    file = night_file(history.folder, RUNS, NIGHT)
+    for run in ("a", "b", "c"):
+        history.append(make_record(run))
+        file.write_bytes(run.encode())
+    history.append(make_record("d"))
+    kept = [file.with_suffix(f".damaged{number}").read_bytes() for number in ("", 1, 2)]
+    assert kept == [b"a", b"b", b"c"]
+
+
 def test_files_of_single_runs_are_read_and_a_run_counts_once(history: History) -> None:
     for run in ("a", "b"):
         history.append(make_record(run))
