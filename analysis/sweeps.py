@@ -80,9 +80,8 @@ class SweepRunResult:
     @property
     def throughput_per_s(self) -> float | None:
         """Events a second at the slowest client, over the whole run."""
-        return self.figure("throughput", "slowest_client_events_per_s") or self.figure(
-            "throughput", "events_per_s"
-        )
+        slowest = self.figure("throughput", "slowest_client_events_per_s")
+        return self.figure("throughput", "events_per_s") if slowest is None else slowest
 
     @cached_property
     def settled_per_s(self) -> float | None:

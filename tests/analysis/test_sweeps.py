@@ -1,10 +1,12 @@
 """A sweep is read with the plan and results of each run, and its repetitions are combined."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from analysis.sweeps import grouped, read_sweep, repetition_spread
+from analysis.systems.sprinkler.figures import rates
 from experiments.campaigns.sweepdir import SweepDirectory
 from tests.analysis.pages.report import synthetic_sweep
 from topologies.errors import InputError
@@ -39,6 +41,19 @@ def test_events_before_settling_and_after_the_drivers_stop_do_not_count(tmp_path
     assert run.offered_per_s == 3 * 144_000
     assert run.settled_per_s == pytest.approx(432_000)
     assert run.latency_ms["r1"] == pytest.approx(run.latency_ms["r0"] + 12)
+
+
+def test_a_client_that_received_nothing_has_throughput_0_and_a_run_may_have_no_latency(tmp_path: Path) -> None:
+    directory = synthetic_sweep.latency_load(tmp_path / "load")
+    point = next(iter(read_sweep(directory).runs)).directory
+    summary = json.loads(point.summary_json.read_text())
+    summary["throughput"]["slowest_client_events_per_s"] = 0.0
+    point.summary_json.write_text(json.dumps(summary))
+    point.table("latency").unlink()
+    run = read_sweep(directory).runs[0]
+    assert run.throughput_per_s == 0
+    expected = "slowest client 0\N{NO-BREAK SPACE}events/s; no event after 300 ms reached all clients"
+    assert expected in rates(run)
 
 
 def test_missing_runs_are_listed_but_not_measured(tmp_path: Path) -> None:

@@ -105,10 +105,25 @@ def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
                     paper_value(PAPER, "best-throughput") or "",
                     NOT_MEASURED if best is None else large(means[best].high, "events/s"),
                 ),
-                *_points(sweep, _rates),
+                PaperComparison(
+                    "Overloads the proxy", paper_value(PAPER, "overloads") or "", _overloaded(runs)
+                ),
+                *_points(sweep, rates),
             ),
         ),
     )
+
+
+def _overloaded(runs: Sequence[SweepRunResult]) -> str:
+    """Return where clients received less than the offered load."""
+    shuffle_ms: dict[int, list[str]] = {}
+    for run in runs:
+        if run.offered_per_s and (run.settled_per_s or 0.0) < SATURATED * run.offered_per_s:
+            shuffle_ms.setdefault(run.parameter("fanout"), []).append(
+                f"{run.parameter('shuffle_time_us') / 1e3:g}"
+            )
+    found = [f"F = {fanout} with {', '.join(each)} ms" for fanout, each in sorted(shuffle_ms.items())]
+    return f"less than {percent(SATURATED)} of the load arrive: {'; '.join(found)}" if found else "no point"
 
 
 def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
@@ -137,7 +152,7 @@ def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
             _by_load(runs, region),
             of="figure 6",
             references=(Reference(f"paper: {paper_ms:g} ms", paper_ms, paper_ms),),
-            comparisons=(comparison, *_points(sweep, _rates)) if place == 0 else (),
+            comparisons=(comparison, *_points(sweep, rates)) if place == 0 else (),
             note="The points of a line are loads, increasing from left to right.",
         )
         for place, region in enumerate(regions)
@@ -160,15 +175,15 @@ def _points(sweep: SweepResults, text: Callable[[SweepRunResult], str]) -> tuple
     )
 
 
-def _rates(run: SweepRunResult) -> str:
+def rates(run: SweepRunResult) -> str:
     """Return throughput and latency of one point, both as the paper measures them."""
-    latency = ", ".join(f"{region} {number(mean)}" for region, mean in run.latency_ms.items())
+    means = ", ".join(f"{region} {number(mean)}" for region, mean in run.latency_ms.items())
     lost, delivered = (run.figure("events", name) or 0.0 for name in ("lost", "delivered"))
     return "; ".join(
         (
             large(run.settled_per_s, "events/s"),
             f"slowest client {large(run.throughput_per_s, 'events/s')}",
-            f"mean latency from {latency} ms",
+            f"mean latency from {means} ms" if means else "no event after 300 ms reached all clients",
             f"p99 {with_unit(run.figure('latency', 'p99_ms'), 'ms')}",
             f"{percent(lost / (lost + delivered))} missing" if lost else "0 missing",
         )
