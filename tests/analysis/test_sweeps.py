@@ -43,7 +43,7 @@ def test_events_before_settling_and_after_the_drivers_stop_do_not_count(tmp_path
     assert run.latency_ms["r1"] == pytest.approx(run.latency_ms["r0"] + 12)
 
 
-def test_a_client_that_received_nothing_has_throughput_0_and_a_run_may_have_no_latency(tmp_path: Path) -> None:
+def test_a_client_without_events_has_throughput_0_and_a_run_may_have_no_latency(tmp_path: Path) -> None:
     directory = synthetic_sweep.latency_load(tmp_path / "load")
     point = next(iter(read_sweep(directory).runs)).directory
     summary = json.loads(point.summary_json.read_text())
