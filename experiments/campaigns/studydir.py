@@ -24,7 +24,7 @@ class StudyRecord:
     system: Name
     study: Name
     parameters: Free
-    seeds: tuple[Annotated[Seed, Field(ge=0)], ...]
+    seeds: Annotated[tuple[Annotated[Seed, Field(ge=0)], ...], Field(min_length=1)]
     commit: str = ""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -15,6 +16,7 @@ from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number
 from analysis.systems.papers import PaperComparison, PaperValue
 from experiments.campaigns.studydir import StudyDirectory, StudyRecord
 from experiments.records.json_files import read_json
+from topologies.errors import InputError
 
 Values = npt.NDArray[Any]
 Measure = Callable[[int], float]
@@ -46,12 +48,21 @@ class StudyResults:
 
     def column(self, seed: int, table: str, name: str, **where: Any) -> Values:
         """Return a column of a seed's table, of the rows with these values in other columns."""
-        path = self.directory.seed(seed) / f"{table}.parquet"
-        rows = pq.read_table(path, columns=[name, *where])
+        rows = self.rows(seed, table, (name, *where))
         for other, value in where.items():
             rows = rows.filter(pc.field(other) == value)
         found: Values = rows[name].to_numpy()
         return found
+
+    def rows(self, seed: int, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a seed's table, with these columns or all. Raises InputError if it cannot be read."""
+        path = self.directory.seed(seed) / f"{table}.parquet"
+        try:
+            rows = pq.read_table(path)
+            return rows if columns is None else rows.select(columns)
+        except (OSError, KeyError, pa.ArrowException) as error:
+            problem = f"is missing or damaged: {str(error).splitlines()[0]}"
+            raise InputError(str(path), None, "", problem) from None
 
     def statistic(self, table: str, name: str, statistic: Callable[[Values], Any], **where: Any) -> Measure:
         """Return the measure of a statistic of a column (see `column`)."""
@@ -59,7 +70,11 @@ class StudyResults:
 
     def number(self, seed: int, name: str) -> float:
         """Return a single number of a seed."""
-        return float(read_json(self.directory.numbers(seed)).get(name, float("nan")))
+        path = self.directory.numbers(seed)
+        found = read_json(path).get(name, float("nan"))
+        if not isinstance(found, int | float):
+            raise InputError(str(path), None, name, f"is no number: {found!r:.40}")
+        return float(found)
 
     def single(self, name: str) -> Measure:
         """Return the measure of a single number."""

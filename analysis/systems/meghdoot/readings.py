@@ -1,7 +1,6 @@
 """Table 1 of Meghdoot's paper under every interpretation of the paper's open points about joins."""
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from analysis.pages.study.results import StudyContent, StudyResults
 from analysis.systems.papers import PaperComparison, paper_value
@@ -16,7 +15,7 @@ def page(results: StudyResults) -> StudyContent:
     rows = [
         row
         for seed in results.seeds
-        for row in pq.read_table(results.directory.seed(seed) / "readings.parquet").to_pylist()
+        for row in results.rows(seed, "readings").to_pylist()
     ]
     rows.sort(key=lambda row: abs(np.log(row["zones"] / (paper.numbers[0] if paper else 1))))
     return StudyContent(

@@ -5,7 +5,6 @@ from operator import itemgetter
 from statistics import median
 from typing import Any
 
-import pyarrow.parquet as pq
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
@@ -23,7 +22,7 @@ def page(results: StudyResults) -> StudyContent:
     rows: list[Row] = [
         row
         for seed in results.seeds
-        for row in pq.read_table(results.directory.seed(seed) / "scenarios.parquet").to_pylist()
+        for row in results.rows(seed, "scenarios").to_pylist()
     ]
     beside: list[PaperComparison] = []
     for minutes in sorted({row["session_min"] for row in rows}, key=lambda each: (each == 0, each)):

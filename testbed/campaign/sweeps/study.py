@@ -32,6 +32,7 @@ from experiments.loader import ExperimentFile
 from experiments.records.run_record import Outcome
 from testbed.backends.studies import execute, execute_seed, side_by_side
 from testbed.campaign import exit_codes
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.jobs.pool import Job, JobPool
 from testbed.campaign.jobs.serving import serve
 from testbed.campaign.sweeps.sweep_outcome import verdict_of
@@ -101,17 +102,42 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
         raise MachineError(f"cannot write the tables below {PAGES} (--publish)")
     listed = [each.parent for each in sorted(path.glob("*/*.json")) if each.name in {RECORD, SWEEP}]
     is_list = bool(listed)
-    sweeps = [SweepDirectory(each) for each in listed or [path] if (each / SWEEP).exists()]
-    studies = [StudyDirectory(each) for each in listed or [path] if not (each / SWEEP).exists()]
-    directories, problems = [], list[str]()
-    for directory in studies:
-        try:
-            check_study(directory.read(), directory.path / RECORD)
-            directories.append(directory)
-        except InputError as error:
-            if not is_list:
-                raise
-            problems.append(str(error))
+    if not is_list and (path / SWEEP).exists():
+        return _resume([], [SweepDirectory(path)], path, [], is_published=is_published, master=master)
+    with sole_writer(path):
+        directories, sweeps = list[StudyDirectory](), list[SweepDirectory]()
+        problems = [
+            f"{each}: is part of the list, but has neither {RECORD} nor {SWEEP}"
+            for each in sorted(path.glob("[0-9][0-9]-*/"))
+            if is_list and each not in listed
+        ]
+        for each in listed or [path]:
+            try:
+                if (each / SWEEP).exists():
+                    sweep = SweepDirectory(each)
+                    sweep.read()
+                    sweeps.append(sweep)
+                else:
+                    study = StudyDirectory(each)
+                    check_study(study.read(), study.path / RECORD)
+                    directories.append(study)
+            except InputError as error:
+                if not is_list:
+                    raise
+                problems.append(str(error))
+        return _resume(directories, sweeps, path, problems, is_published=is_published, master=master)
+
+
+def _resume(
+    directories: Sequence[StudyDirectory],
+    sweeps: Sequence[SweepDirectory],
+    path: Path,
+    problems: list[str],
+    *,
+    is_published: bool,
+    master: str | None,
+) -> int:
+    is_list = path not in {each.path for each in (*directories, *sweeps)}
     records = [directory.read() for directory in directories]
     jobs = [
         _job(directory, record, seed)
@@ -131,11 +157,9 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
                     execute(StudyDirectory(Path(job.request["study"])), job.request["seed"], report)
         problems += filter(None, map(_sweep, sweeps))
     finally:  # after Ctrl-C, too, for the seeds that are done
-        _write_pages(path, directories, sweeps, is_list=is_list, is_published=is_published)
-    if problems and not is_list:
-        raise AnalysisError(problems[0])
-    for problem in problems:
-        click.echo(f"problem: {problem}", err=True)
+        for problem in problems:
+            click.echo(f"problem: {problem}", err=True)
+        problems += _write_pages(path, directories, sweeps, is_list=is_list, is_published=is_published)
     return exit_codes.FAILED if problems else exit_codes.FINE
 
 
@@ -171,13 +195,23 @@ def _write_pages(
     *,
     is_list: bool,
     is_published: bool,
-) -> None:
+) -> list[str]:
+    """Write the pages; say which parts of a list cannot be read, and return these problems."""
     done = [directory for directory in directories if directory.done(directory.read().seeds)]
     swept = [sweep for sweep in sweeps if any(run.verdict for run in sweep.read().runs)]
-    pages = [write_study_report(directory) for directory in done]
+    pages, problems = list[Path](), list[str]()
     points: dict[str, list[tuple[str, MeasuredPoint]]] = {}
     for directory in done:
-        points.setdefault(directory.read().system, []).append((directory.name, measured_study(directory)))
+        try:
+            pages.append(write_study_report(directory))
+            measured = measured_study(directory)
+        except InputError as error:
+            if not is_list:
+                raise
+            problems.append(str(error))
+            click.echo(f"problem: {error}", err=True)
+            continue
+        points.setdefault(directory.read().system, []).append((directory.name, measured))
     for sweep in swept:
         points.setdefault(str(sweep.read().experiment["system"]), []).append(
             (sweep.name, measured_sweep(sweep))
@@ -193,6 +227,7 @@ def _write_pages(
             pages += publish({system: [point for _, point in found] for system, found in points.items()})
     for page in pages:
         click.echo(f"\n{page}")
+    return problems
 
 
 def _side_by_side(jobs: Sequence[Job], at_once: int) -> list[str]:

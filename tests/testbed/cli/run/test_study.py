@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from experiments.campaigns.studydir import StudyDirectory
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
 from experiments.records.run_record import Outcome
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.sweeps import study, sweep_run
 from testbed.cli.main import run
 
@@ -323,6 +325,31 @@ def test_a_list_of_studies_survives_a_failed_one_and_resumes_it(tmp_path, capsys
     page = (folder / "meghdoot.md").read_text()
     assert "[01-meghdoot-uniform](01-meghdoot-uniform/report.html)" in page
     assert page.count("| Unique zones |") == 2
+
+
+def test_damaged_parts_of_a_list_are_named_and_the_others_have_their_page(tmp_path, capsys):
+    plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
+    folder = study.run_studies(plans, [], [1], tmp_path)
+    assert study.resume_study(folder) == 0
+    uniform, stocks = (folder / "01-meghdoot-uniform", folder / "02-meghdoot-stocks")
+    table = stocks / "seeds" / "1" / "peers.parquet"
+    os.truncate(table, 100)
+    assert run(["study", "--resume", str(folder)]) == 1
+    assert f"problem: {table}: is missing or damaged: " in capsys.readouterr().err
+    assert (folder / "meghdoot.md").read_text().count("| Unique zones |") == 1
+    assert run(["study", "--resume", str(stocks)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(table) in line
+    (uniform / "study.json").unlink()
+    assert run(["study", "--resume", str(folder)]) == 1
+    assert f"problem: {uniform}: is part of the list, but has neither" in capsys.readouterr().err
+
+
+def test_a_study_that_another_command_makes_is_refused(tmp_path, capsys):
+    folder = study.new_study(chosen_study("meghdoot-uniform", FEW[1::2]), [1], tmp_path)
+    with sole_writer(folder):
+        assert run(["study", "--resume", str(folder)]) == 3
+    assert "another command is using it" in capsys.readouterr().err
 
 
 def test_a_sweep_that_did_not_pass_is_a_problem_whenever_its_list_is_resumed(tmp_path, capsys):
