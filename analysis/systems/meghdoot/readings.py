@@ -12,11 +12,7 @@ def page(results: StudyResults) -> StudyContent:
     """Return a row for each reading of each seed, those nearest to the paper first."""
     parameters = results.record.parameters
     paper = paper_value("meghdoot-2004", "zones", parameters["source"], parameters["peers"])
-    rows = [
-        row
-        for seed in results.seeds
-        for row in results.rows(seed, "readings").to_pylist()
-    ]
+    rows = [row for seed in results.seeds for row in results.rows(seed, "readings").to_pylist()]
     rows.sort(key=lambda row: abs(np.log(row["zones"] / (paper.numbers[0] if paper else 1))))
     return StudyContent(
         (),

@@ -5,7 +5,6 @@ from operator import itemgetter
 from statistics import median
 from typing import Any
 
-
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
@@ -19,11 +18,7 @@ Row = dict[str, Any]
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
-    rows: list[Row] = [
-        row
-        for seed in results.seeds
-        for row in results.rows(seed, "scenarios").to_pylist()
-    ]
+    rows: list[Row] = [row for seed in results.seeds for row in results.rows(seed, "scenarios").to_pylist()]
     beside: list[PaperComparison] = []
     for minutes in sorted({row["session_min"] for row in rows}, key=lambda each: (each == 0, each)):
         for variant in VARIANTS:
