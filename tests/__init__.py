@@ -1,5 +1,5 @@
-"""Tests of the sources: a compiled copy of the nodes (`make native`) is not used, also not by processes that
-tests start.
+"""Tests use the sources of the nodes, and so do the processes that they start, not a copy that `make native`
+compiled.
 """
 
 import os

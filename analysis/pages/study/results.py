@@ -61,8 +61,8 @@ class StudyResults:
             rows = pq.read_table(path)
             return rows if columns is None else rows.select(columns)
         except (OSError, KeyError, pa.ArrowException) as error:
-            problem = f"is missing or damaged: {str(error).splitlines()[0]}"
-            raise InputError(str(path), None, "", problem) from None
+            reason = str(error).partition("\n")[0]
+            raise InputError(str(path), None, "", f"is missing or damaged: {reason}") from None
 
     def statistic(self, table: str, name: str, statistic: Callable[[Values], Any], **where: Any) -> Measure:
         """Return the measure of a statistic of a column (see `column`)."""

@@ -123,7 +123,7 @@ def _overloaded(runs: Sequence[SweepRunResult]) -> str:
                 f"{run.parameter('shuffle_time_us') / 1e3:g}"
             )
     found = [f"F = {fanout} with {', '.join(each)} ms" for fanout, each in sorted(shuffle_ms.items())]
-    return f"less than {percent(SATURATED)} of the load arrive: {'; '.join(found)}" if found else "no point"
+    return f"less than {percent(SATURATED)} of the load arrives: {'; '.join(found)}" if found else "no point"
 
 
 def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:

@@ -95,19 +95,21 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
     """Run what is not done of a study or sweep, or of all in a folder, and write the pages.
 
     is_published: also put the numbers into docs/results/. master: a Spark master whose executors run the
-    seeds of studies. Return the exit code. Raises InputError if there is no study, MachineError if
-    docs/results/ cannot be written, AnalysisError if the executors cannot do the work.
+    seeds of studies. Return the exit code. Raises InputError if there is no study, MachineError if another
+    command makes it or docs/results/ cannot be written, AnalysisError if the executors cannot do the work.
     """
     if is_published and not os.access(PAGES, os.W_OK):
         raise MachineError(f"cannot write the tables below {PAGES} (--publish)")
     listed = [each.parent for each in sorted(path.glob("*/*.json")) if each.name in {RECORD, SWEEP}]
     is_list = bool(listed)
-    if not is_list and (path / SWEEP).exists():
-        return _resume([], [SweepDirectory(path)], path, [], is_published=is_published, master=master)
+    if not is_list and (path / SWEEP).exists():  # a sweep excludes other commands itself
+        return _resume(
+            path, [], [SweepDirectory(path)], [], is_list=False, is_published=is_published, master=master
+        )
     with sole_writer(path):
         directories, sweeps = list[StudyDirectory](), list[SweepDirectory]()
         problems = [
-            f"{each}: is part of the list, but has neither {RECORD} nor {SWEEP}"
+            f"{each}: has neither {RECORD} nor {SWEEP}; restore it, or remove this part of the list"
             for each in sorted(path.glob("[0-9][0-9]-*/"))
             if is_list and each not in listed
         ]
@@ -125,19 +127,22 @@ def resume_study(path: Path, *, is_published: bool = False, master: str | None =
                 if not is_list:
                     raise
                 problems.append(str(error))
-        return _resume(directories, sweeps, path, problems, is_published=is_published, master=master)
+        return _resume(
+            path, directories, sweeps, problems, is_list=is_list, is_published=is_published, master=master
+        )
 
 
 def _resume(
+    path: Path,
     directories: Sequence[StudyDirectory],
     sweeps: Sequence[SweepDirectory],
-    path: Path,
     problems: list[str],
     *,
+    is_list: bool,
     is_published: bool,
     master: str | None,
 ) -> int:
-    is_list = path not in {each.path for each in (*directories, *sweeps)}
+    """Run what is not done of these studies and sweeps, show all problems, and write the pages."""
     records = [directory.read() for directory in directories]
     jobs = [
         _job(directory, record, seed)
@@ -216,7 +221,7 @@ def _write_pages(
         points.setdefault(str(sweep.read().experiment["system"]), []).append(
             (sweep.name, measured_sweep(sweep))
         )
-    if not points:
+    if not points and not problems:
         click.echo(f"No seed is done yet; continue with: cutset study --resume {path}", err=True)
     elif is_list:
         pages = write_paper_pages(path, points)

@@ -10,7 +10,7 @@ in each shuffle time, until no such neighbour is left.
 Interpretation: the node first waits until it has answered nothing for a shuffle time, and neighbours that
 still wait for answers count among the F. Otherwise its load would exceed that of F neighbours: with events
 that come in large batches, its port still carries the last one when others are notified. In a region of 100
-clients whose proxy has 77 % load, batches of 0.2 s would delay clients by 2.4 s, not 0.3 s (simulated).
+clients whose proxy has 77 % load, batches of 0.1 s would delay clients by 2.4 s, not 0.4 s (simulated).
 
 Interpretation: each gossip changes up to half of a view, and one connection per change. A client with a full
 view gossips only in one of `SETTLED_PERIODS` periods, at random: in a region of a hundred, opening and
@@ -208,7 +208,7 @@ class Dissemination:
             self._tick_at(self._node.now_us + self._shuffle_us)
 
     def _postpone_tick(self) -> None:
-        """Postpone that check: it is made one to two shuffle times after the last event.
+        """Postpone that check: it is made one to two shuffle times after the last event or answer.
 
         The timer is moved once in a shuffle time, at most. So it costs little with fast streams, and does not
         fire during continuous traffic.

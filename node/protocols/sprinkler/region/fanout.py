@@ -9,7 +9,7 @@ with this rule, 1000 clients keep up (simulated).
 A node receives F notifications, F - 1 of them redundant, and e^-F of all nodes receive none: these wait until
 another node draws them. So nodes keep their random offsets, whenever events come: if all drew at the first
 event, those without a notification would wait for a whole shuffle time. With 30 clients in each of three
-regions, F = 4 and a shuffle time of 300 ms the mean latency would be 365 ms, not 177 ms (simulated).
+regions, F = 4 and a shuffle time of 300 ms, the mean latency would be 365 ms, not 177 ms (simulated).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,9 @@ Neighbours = Callable[[], Sequence[SprinklerChannel]]
 
 
 class ShuffledFanout:
-    """F random neighbours, replaced at the first notification after each shuffle time, which begins at an
-    offset of this node.
+    """F random neighbours, replaced at the first notification after each shuffle time.
+
+    Shuffle times begin at an offset that each node draws.
 
     waits: whether a neighbour waits for answers of this node.
     targets: those that are notified at once, at most F.

@@ -63,6 +63,9 @@ def test_figure_5b_has_a_line_for_each_fanout_and_what_was_offered(made: Made) -
     assert found.series[0].x == (10, 30, 100, 300)
     assert found.references[0].low == 2.592e6
     assert (found.comparisons[0].paper_text, found.comparisons[0].ours) == ("4", "4")
+    overloaded = found.comparisons[2].ours
+    assert "F = 2 with 30, 100, 300 ms; F = 8" in overloaded
+    assert "F = 4" not in overloaded
 
 
 def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Made) -> None:

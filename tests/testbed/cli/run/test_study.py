@@ -342,7 +342,7 @@ def test_damaged_parts_of_a_list_are_named_and_the_others_have_their_page(tmp_pa
     assert str(table) in line
     (uniform / "study.json").unlink()
     assert run(["study", "--resume", str(folder)]) == 1
-    assert f"problem: {uniform}: is part of the list, but has neither" in capsys.readouterr().err
+    assert f"problem: {uniform}: has neither study.json nor sweep.json" in capsys.readouterr().err
 
 
 def test_a_study_that_another_command_makes_is_refused(tmp_path, capsys):
