@@ -32,6 +32,7 @@ from experiments.records.validated_json import STRICT, Free, Name, Seed, Text, f
 PAGES = Path(__file__).parents[3] / "docs" / "results"
 NUMBERS = re.compile(r"(<!-- numbers ([^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 OTHERS = "others of "
+OF_PAPER = ("paper", "where", "note")
 COMMIT_CHARS = 8
 
 
@@ -192,18 +193,32 @@ def numbers_of(name: str, measured: Sequence[MeasuredPoint], planned: Sequence[S
         return [f"Not measured: `{name}`" + (f" with {'; '.join(labels)}." if any(labels) else ".")]
     origins = {point.origin for point in points}
     usual = "here" if len(found) == 1 else "as in its file"
-    heads = [
-        f"{label or usual} ({point.origin})" if point and len(origins) > 1 else label or usual
-        for label, (_, point) in zip(labels, found, strict=True)
+    columns: dict[str, list[MeasuredPoint | None]] = {}  # points with other rows may share one
+    for label, (_, point) in zip(labels, found, strict=True):
+        origin = f" ({point.origin})" if point and len(origins) > 1 else ""
+        columns.setdefault(f"{label or usual}{origin}", []).append(point)
+    rows = [
+        (dict(_numbered(row for point in column if point for row in point.rows)), None not in column)
+        for column in columns.values()
     ]
-    columns = [dict(_numbered(point.rows)) if point else None for _, point in found]
-    keys = list(dict.fromkeys(key for column in columns for key in column or ()))
+    keys = list(dict.fromkeys(key for column, _ in rows for key in column))
     given = f"`{name}`, " + (f"{next(iter(origins))}." if len(origins) == 1 else "seeds and commits above.")
-    return [
-        *_table(["", *heads, "paper", "where", "note"], [_line(key, columns) for key in keys]),
-        "",
-        given,
-    ]
+    head, lines, same = _without_same(["", *columns, *OF_PAPER], [_line(key, rows) for key in keys])
+    return [*_table(head, lines), "", " ".join([given, *same])]
+
+
+def _without_same(
+    head: Sequence[str], lines: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Leave out columns about the paper that are empty or equal in several lines; return these as text."""
+    kept, same = list(range(len(head) - len(OF_PAPER))), list[str]()
+    for at in range(len(kept), len(head)):
+        texts = {line[at] for line in lines}
+        if len(texts) > 1 or (len(lines) == 1 and texts != {""}):
+            kept.append(at)
+        else:
+            same += [f"{head[at].capitalize()}: {text}." for text in texts if text]
+    return [head[at] for at in kept], [[line[at] for at in kept] for line in lines], same
 
 
 def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint]) -> MeasuredPoint | None:
@@ -212,12 +227,10 @@ def _measured_at(parameters: Mapping[str, Any], measured: Iterable[MeasuredPoint
 
 
 def _label(parameters: Mapping[str, Any], wanted: Sequence[Mapping[str, Any]]) -> str:
-    """Return the parameters that differ between the points. One of value "all" varies within a point."""
+    """Return the parameters that differ between points, except those that rows name: "all" in a point."""
+    values = {name: {str(each[name]) for each in wanted if name in each} for name in parameters}
     differing = [  # a sweep's parameters are those that differ from its file
-        name
-        for name, value in parameters.items()
-        if value != "all"
-        and (not all(wanted) or len({str(each[name]) for each in wanted if name in each}) > 1)
+        name for name, found in values.items() if "all" not in found and (not all(wanted) or len(found) > 1)
     ]
     return ", ".join(
         "some of its points"
@@ -241,26 +254,26 @@ def _numbered(rows: Iterable[MeasuredRow]) -> Iterator[tuple[tuple[str, int], Me
         seen[row.what] += 1
 
 
-def _line(key: tuple[str, int], columns: Sequence[Mapping[tuple[str, int], MeasuredRow] | None]) -> list[str]:
+def _line(
+    key: tuple[str, int], columns: Sequence[tuple[Mapping[tuple[str, int], MeasuredRow], bool]]
+) -> list[str]:
     """Return a line of the table. Values of the paper that differ between points are beside ours.
 
-    columns: the rows of each point; None for one that is not measured.
+    columns: the rows of each, and whether all of its points are measured.
     """
-    rows = [column.get(key) if column is not None else None for column in columns]
+    rows = [column.get(key) for column, _ in columns]
     values = [row.of_paper if row else None for row in rows]
     paper_texts = [
         value.text if value else row.paper if row else "" for row, value in zip(rows, values, strict=True)
     ]
     is_same = len({text for row, text in zip(rows, paper_texts, strict=True) if row}) == 1
     cells = [
-        NOT_MEASURED
-        if column is None
-        else ""
+        ("" if is_measured else NOT_MEASURED)
         if row is None
         else row.ours
         if is_same or not value
         else f"{row.ours} (paper: {value.text})"
-        for column, row, value in zip(columns, rows, values, strict=True)
+        for (_, is_measured), row, value in zip(columns, rows, values, strict=True)
     ]
     known = [value for value in values if value]
     why = next((row.why for row in rows if row and row.why), known[0].why if known else "")
@@ -275,7 +288,7 @@ def _others(paper: str, shown: set[str]) -> list[str]:
         for value in values_of(paper)
         if value.key not in shown
     ]
-    return _table(["", "here", "paper", "where", "note"], rows) if rows else ["All values are above."]
+    return _table(["", "here", *OF_PAPER], rows) if rows else ["All values are above."]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

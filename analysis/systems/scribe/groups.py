@@ -4,6 +4,7 @@ The data of the paper's curves is not available. The table and the plots have th
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,13 +57,20 @@ def _bounded(results: StudyResults) -> StudyContent:
         compared("Probes per join", _paper("bounded-probes"), lambda seed: probes(seed) / joins(seed)),
     )
     charts = (_delays(results), *_nodes(results, "8", "11"), _links(results, "figure 10"))
-    return StudyContent(charts, (*beside, *_delay_numbers(results)), _notes(results))
+    same = _paper("bounded-others") or ""
+    others = [replace(each, paper=same) for each in _delay_numbers(results)]
+    return StudyContent(charts, (*beside, *others), _notes(results))
 
 
 def _small_groups(results: StudyResults) -> StudyContent:
     kind = "collapse" if results.record.parameters["collapse"] else "scribe"
-    ours, of_ip = results.single("scribe_packets"), results.single("ip_packets")
-    compared = results.compared
+    of_ip, compared = results.single("ip_packets"), results.compared
+
+    def ratio(packets: str) -> Measure:
+        of_kind = results.single(f"{packets}_packets")
+        return lambda seed: of_kind(seed) / of_ip(seed)
+
+    to_ip = "Packets relative to those of IP multicast"
     beside = (
         compared(
             "Children table entries of a node, mean",
@@ -77,11 +85,8 @@ def _small_groups(results: StudyResults) -> StudyContent:
         compared(_PER_LINK, _paper("small-stress", kind), _per_link(results, "scribe")),
         compared(f"{_PER_LINK}, IP multicast", _paper("small-stress", "ip"), _per_link(results, "ip")),
         compared(f"{_PER_LINK}, unicasts", _paper("small-stress", "naive"), _per_link(results, "naive")),
-        compared(
-            "Ratio of packets to those of IP multicast",
-            _paper("small-ratio", kind),
-            lambda seed: ours(seed) / of_ip(seed),
-        ),
+        compared(to_ip, _paper("small-ratio", kind), ratio("scribe")),
+        compared(f"{to_ip}, unicasts", _paper("small-ratio", "naive"), ratio("naive")),
         *_link_facts(results),
     )
     return StudyContent((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))

@@ -67,6 +67,21 @@ def test_a_sweep_with_other_settings_is_shown_until_its_file_s_own_is_measured()
         MeasuredPoint("s", given, (1,), "a", (MeasuredRow("x", ours),))
         for given, ours in (({}, "1"), ({"roles.client": 9}, "2"))
     )
-    assert "roles.client=9 | paper" in numbers_of("s", [fewer], [])[0]
+    assert "roles.client=9 |" in numbers_of("s", [fewer], [])[0]
     head, _, line, *_ = numbers_of("s", [usual, fewer], [])
-    assert (head, line) == ("|  | here | paper | where | note |", "| x | 1 |  |  |  |")
+    assert (head, line) == ("|  | here |", "| x | 1 |")
+
+
+def test_points_share_a_column_if_their_rows_name_what_differs():
+    points = [
+        MeasuredPoint("s", {"peers": 10, **given}, (1,), "a", (MeasuredRow(what, "1", "not in it"),))
+        for what, given in (("mixed", {"order": "mixed"}), ("first", {"order": "first"}))
+    ]
+    every = {"peers": 100, "order": "all"}
+    plans = [("x", "s", each.parameters) for each in points]
+    head, _, *lines, _, given = numbers_of("s", points, [*plans, ("x", "s", every)])
+    assert head == "|  | 10 peers | 100 peers |"
+    assert lines == ["| mixed | 1 | not measured |", "| first | 1 | not measured |"]
+    assert given == "`s`, seed 1 at a. Paper: not in it."
+    head, _, line, *_ = numbers_of("s", points[:1], [*plans, ("x", "s", every)])
+    assert line == "| mixed | 1 | not measured | not in it |"
