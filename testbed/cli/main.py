@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from click.exceptions import NoSuchCommand
+from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
 from experiments.child_python import absolute_entries
 from testbed.campaign.printable_streams import only_printable
@@ -166,12 +166,20 @@ def _code_of(error: Exception | KeyboardInterrupt, *, debug: bool) -> int:
     from testbed.campaign import exit_codes
 
     if isinstance(error, click.ClickException):
-        error.show()
+        click.echo(_misuse(error), err=True)
         return exit_codes.BAD_INPUT
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo("cutset: interrupted", err=True)
         return exit_codes.INTERRUPTED
     return _complain(error, debug=debug)
+
+
+def _misuse(error: click.ClickException) -> str:
+    """Return the line about wrong words of a command line, or the help if there are none."""
+    if isinstance(error, NoArgsIsHelpError):
+        return error.format_message()
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "cutset"
+    return f"cutset: {' '.join(error.format_message().split())} ({command} --help)"
 
 
 def _search_no_working_directory() -> None:

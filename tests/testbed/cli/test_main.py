@@ -44,6 +44,28 @@ def test_every_kind_of_error_has_its_exit_code_and_one_line(monkeypatch, capsys,
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["study", "--dry-run"], "No such option '--dry-run'. (cutset study --help)"),
+        (["run"], "Missing argument 'EXPERIMENT'. (cutset run --help)"),
+        (["--jobs"], "No such option '--jobs'. (cutset --help)"),
+        (["schema", "foo"], "'foo' is not one of 'experiment', "),
+    ],
+)
+def test_wrong_words_get_one_line_that_names_the_help(capsys, words, said):
+    assert main.run(words) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("cutset: ")
+    assert said in line
+    assert line.count("\n") == 1
+
+
+def test_no_words_get_the_help(capsys):
+    assert main.run([]) == 2
+    assert "Look:" in capsys.readouterr().err
+
+
 def test_a_defect_keeps_its_traceback(monkeypatch, capsys):
     assert run_raising(monkeypatch, ZeroDivisionError("oops")) == 1
     assert "Traceback" in capsys.readouterr().err
