@@ -114,11 +114,15 @@ def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback)
     write_json(directory.numbers(seed), given.numbers)
 
 
-def execute_seed(job: tuple[Path, int]) -> str | None:
+def _quiet(seed: int, doing: str, done: float) -> None:
+    """Show no progress: an executor's output is not seen."""
+
+
+def execute_seed(job: tuple[Path, int], on_progress: ProgressCallback = _quiet) -> str | None:
     """Run one seed of the study in a directory, in a worker; return the problem, or None."""
     path, seed = job
     try:
-        execute(StudyDirectory(path), seed, lambda *_: None)
+        execute(StudyDirectory(path), seed, on_progress)
     except Exception as error:  # noqa: BLE001  the command reports it, and the other seeds continue
         return f"{type(error).__name__}: {error}"
     return None

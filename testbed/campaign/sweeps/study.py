@@ -3,6 +3,7 @@
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -45,6 +46,7 @@ from topologies.errors import InputError
 
 SWEEP = SweepDirectory.RECORD
 POLL_S = 1.0
+TOLD_EVERY_S = 60.0
 
 
 def new_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> Path:
@@ -275,7 +277,16 @@ def _on_cluster(jobs: Sequence[Job], folder: Path, master: str) -> list[str]:
 
 
 def _execute(request: dict[str, Any]) -> dict[str, Any]:
-    return {"problem": execute_seed((Path(request["study"]), request["seed"]))}
+    """Run a seed in a worker, beside others, and show its progress once in `TOLD_EVERY_S`."""
+    study, told_s = Path(request["study"]), time.monotonic()
+
+    def report(seed: int, doing: str, done: float) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= TOLD_EVERY_S:
+            told_s = time.monotonic()
+            click.echo(f"seed {seed} of {study.name}: {doing}, {done:.0%}", err=True)
+
+    return {"problem": execute_seed((study, request["seed"]), report)}
 
 
 @contextmanager

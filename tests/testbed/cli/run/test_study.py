@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +66,15 @@ def test_each_seed_has_its_tables_and_numbers(made):
         assert sum(over_lans) == 2 * sum(groups["edges"])
         assert sum(links["joins"]) == sum(links["scribe"])  # the same edges in the opposite direction (IV.D)
         assert sum(links["ip"]) < sum(links["naive"])
+
+
+def test_a_long_seed_shows_its_progress_beside_others(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("testbed.campaign.sweeps.study.TOLD_EVERY_S", 0)
+    folder = tmp_path / "01-scribe-groups"
+    folder.mkdir()
+    copyfile(made / "study.json", folder / "study.json")
+    assert study._execute({"study": str(folder), "seed": 1}) == {"problem": None}
+    assert re.search(r"seed 1 of 01-scribe-groups: .+, \d+%\n", capsys.readouterr().err)
 
 
 def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
