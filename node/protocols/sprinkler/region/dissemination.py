@@ -7,6 +7,11 @@ that has reported the same progress is left out. After a shuffle time in which n
 lack the latest counters receive all of them, so that an event that no other follows reaches all; this repeats
 in each shuffle time, until no such neighbour is left.
 
+Interpretation: newly drawn neighbours are also notified of streams that grew since the last draw. A node that
+no other has drawn, one in e^F, would get an event of a slow stream only with the stream's next one: beside a
+fast stream no shuffle time is quiet. With 40 clients, F = 4 and two events/s beside 2,000/s, the slowest
+hundredth of all deliveries would take 540 ms, not 60 ms (simulated).
+
 Interpretation: the node first waits until it has answered nothing for a shuffle time, and neighbours that
 still wait for answers count among the F. Otherwise its load would exceed that of F neighbours: with events
 that come in large batches, its port still carries the last one when others are notified. In a region of 100
@@ -92,6 +97,7 @@ class Dissemination:
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
+        self._recent: dict[int, None] = {}  # streams that grew since targets were last drawn
         self._step = 0  # flushes so far
         self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
@@ -116,6 +122,7 @@ class Dissemination:
         """Stop notifying, gossiping and answering."""
         self._runs = False
         self._tick_us = None
+        self._recent.clear()
         self._fanout.stop()
         self._notified.clear()
         self._answers.clear()
@@ -167,16 +174,25 @@ class Dissemination:
             return
         grown, self._grown = self._grown, {}
         self._step += 1
-        self._notify_drawn(self._fanout.renew(self._node.now_us))
-        self._postpone_tick()
         self._everything = None
-        if not self._fanout.targets:
-            return
+        self._recent |= grown
+        drawn, targets = self._fanout.renew(self._node.now_us), self._fanout.targets
+        self._postpone_tick()
+        if drawn:
+            self._notify_drawn(drawn)
+            if not self._is_proxy:
+                self._notify_of(self._recent, drawn)
+            self._recent, targets = grown, [channel for channel in targets if channel not in drawn]
+        if targets:
+            self._notify_of(grown, targets)
+
+    def _notify_of(self, streams: Iterable[int], targets: Iterable[SprinklerChannel]) -> None:
+        """Send the latest counters of these streams to the targets that lack any of them."""
         cnt = self._store.cnt
-        notify = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
+        notify = Notify(tuple([Counter(stream, cnt(stream)) for stream in streams]))
         step, notified, emit = self._step, self._notified, self._node.emit
         size_bytes, messages = CODEC.size_bytes(notify), (notify,)
-        for channel in self._fanout.targets:
+        for channel in targets:
             if channel.awaiting:
                 continue  # it has no room now, and is notified when it has
             if notified.get(channel) == step - 1:

@@ -91,6 +91,17 @@ def test_the_last_event_of_a_burst_reaches_all_clients_without_another_one():
     assert all(got == cluster.published() for got in cluster.delivered().values())
 
 
+def test_a_slow_stream_beside_a_fast_one_reaches_all_clients_at_once():
+    cluster = Cluster(regions=2, clients=CLIENTS, rate_per_s={"r0": 200, "r1": 2}, parameters=COARSE)
+    published = 0
+    while cluster.network.clock.now_us < 7 * S:
+        cluster.run(cluster.network.clock.now_us + S // 4)
+        before, published = published, cluster.published().get(1, 0)  # as of a quarter of a second ago
+        behind = [name for name, got in cluster.delivered().items() if got.get(1, 0) < before]
+        assert not behind, f"event {before} has not reached all"
+    assert published > 10
+
+
 @pytest.mark.slow
 def test_a_slow_stream_costs_one_notification_of_each_pair_of_neighbours():
     cluster = region(rate_per_s=5, flush_interval_us=200_000, fanout=4)
