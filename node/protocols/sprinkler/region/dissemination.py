@@ -7,10 +7,10 @@ that has reported the same progress is left out. After a shuffle time in which n
 lack the latest counters receive all of them, so that an event that no other follows reaches all; this repeats
 in each shuffle time, until no such neighbour is left.
 
-Interpretation: newly drawn neighbours are also notified of streams that grew since the last draw. A node that
-no other has drawn, one in e^F, would get an event of a slow stream only with the stream's next one: beside a
-fast stream no shuffle time is quiet. With 40 clients, F = 4 and two events/s beside 2,000/s, the slowest
-hundredth of all deliveries would take 540 ms, not 60 ms (simulated).
+Interpretation: newly drawn neighbours are also notified of streams that grew before, up to `DRAWS` draws ago.
+A node that no other has drawn, one in e^F, would get an event of a slow stream only with the stream's next
+one: beside a fast stream no shuffle time is quiet. With 40 clients, F = 4 and two events/s beside 2,000/s,
+the slowest hundredth of all deliveries would take 540 ms, not 60 ms (simulated).
 
 Interpretation: the node first waits until it has answered nothing for a shuffle time, and neighbours that
 still wait for answers count among the F. Otherwise its load would exceed that of F neighbours: with events
@@ -62,6 +62,7 @@ SETTLED_PERIODS = 30  # a client with a full view gossips in one of this number
 PROXY_GOSSIP_SHARE = 0.1
 UNREACHED_PERIODS = 3  # a neighbour that is not connected at this number of ticks leaves the view
 VIEW_ROWS = 256  # rows of a VIEW that are processed
+DRAWS = 4  # neighbours of so many draws are notified of a stream that grew
 
 
 class DisseminationContext(Process, Protocol):
@@ -97,7 +98,7 @@ class Dissemination:
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
-        self._recent: dict[int, None] = {}  # streams that grew since targets were last drawn
+        self._recent: dict[int, int] = {}  # streams that grew: further draws of which they are told
         self._step = 0  # flushes so far
         self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
@@ -175,14 +176,15 @@ class Dissemination:
         grown, self._grown = self._grown, {}
         self._step += 1
         self._everything = None
-        self._recent |= grown
+        self._recent |= dict.fromkeys(grown, DRAWS)
         drawn, targets = self._fanout.renew(self._node.now_us), self._fanout.targets
         self._postpone_tick()
         if drawn:
             self._notify_drawn(drawn)
             if not self._is_proxy:
                 self._notify_of(self._recent, drawn)
-            self._recent, targets = grown, [channel for channel in targets if channel not in drawn]
+            self._recent = {stream: draws - 1 for stream, draws in self._recent.items() if draws > 1}
+            targets = [channel for channel in targets if channel not in drawn]
         if targets:
             self._notify_of(grown, targets)
 
