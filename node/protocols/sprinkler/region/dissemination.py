@@ -62,7 +62,7 @@ SETTLED_PERIODS = 30  # a client with a full view gossips in one of this number
 PROXY_GOSSIP_SHARE = 0.1
 UNREACHED_PERIODS = 3  # a neighbour that is not connected at this number of ticks leaves the view
 VIEW_ROWS = 256  # rows of a VIEW that are processed
-DRAWS = 4  # neighbours of so many draws are notified of a stream that grew
+DRAWS = 4  # a stream that grew is notified to the neighbours of this number of draws
 
 
 class DisseminationContext(Process, Protocol):
@@ -98,7 +98,7 @@ class Dissemination:
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
-        self._recent: dict[int, int] = {}  # streams that grew: further draws of which they are told
+        self._recent: dict[int, int] = {}  # streams that grew, each with the number of further draws that it is notified to
         self._step = 0  # flushes so far
         self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
