@@ -98,7 +98,7 @@ class Dissemination:
         # when the shuffle timer fires; None: all neighbours have the latest counters
         self._tick_us: int | None = None
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
-        self._recent: dict[int, int] = {}  # streams that grew, each with the number of further draws that it is notified to
+        self._recent: dict[int, int] = {}  # streams that grew, and the number of draws left
         self._step = 0  # flushes so far
         self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
