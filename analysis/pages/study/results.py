@@ -101,11 +101,10 @@ class StudyResults:
         return PaperComparison(what, paper or "", self.shown(measure, digits) + unit, why)
 
     def shown(self, measure: Measure, digits: int = 3) -> str:
-        """Return a measure as text: its median over seeds, and the range if there are several."""
+        """Return a measure as text: its median over seeds, and the range if they differ."""
         values = [value for value in self.each(measure) if np.isfinite(value)]
         if not values:
             return NOT_MEASURED
         text = number(median(values), digits)
-        if len(values) == 1:
-            return text
-        return f"{text} ({number(min(values), digits)}{EN_DASH}{number(max(values), digits)})"
+        least, most = number(min(values), digits), number(max(values), digits)
+        return text if least == most else f"{text} ({least}{EN_DASH}{most})"
